@@ -184,7 +184,7 @@ static int random_spread(const struct critical_path *path, uint64_t span, double
     }
     size_t middle = differ.len / 2;
     if (differ.len)
-        qsort(differ.data, differ.len, sizeof(*differ.data), u64_ascending);
+        qsort(differ.data, differ.len, sizeof(*differ.data), order_ascending);
     *ret = differ.len ? (double)differ.data[middle] / 0.954 : 0;
     vec_release(&differ);
     return r;

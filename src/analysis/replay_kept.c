@@ -110,7 +110,7 @@ int replay_kept_begin(struct replay_kept *ret, const struct timeline *t, struct 
         ret->moments[i].lanes = calloc(t->n_threads + 1, sizeof(*ret->lanes));
     if (!ret->lanes || !ret->moments[KEPT_FROM].lanes || !ret->moments[KEPT_TO].lanes)
         return -ENOMEM;
-    huge_pages(times, MIN(n_times, t->n_nodes) * ret->stride * sizeof(*times));
+    pages_huge(times, MIN(n_times, t->n_nodes) * ret->stride * sizeof(*times));
     ret->threaded =
         t->n_nodes >= CONCURRENT_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)

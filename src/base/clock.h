@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reading clocks. Its functions begin with clock_ or now_. */
 #pragma once
 
 #include <stdint.h>

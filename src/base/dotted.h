@@ -30,13 +30,13 @@ static inline void dotted_copy(char *to, size_t size, struct str name)
 }
 
 /* Replaces the dots of a name by slashes: "java.lang.String" becomes "java/lang/String". */
-static inline void slashed_in_place(char *name)
+static inline void dotted_undo(char *name)
 {
     for (; *name; name++)
         *name = *name == '.' ? '/' : *name;
 }
 
-static inline void buf_dotted(struct buf *b, const char *name, size_t len)
+static inline void dotted_append(struct buf *b, const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         buf_u8(b, (uint8_t)dotted(name[i]));

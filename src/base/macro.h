@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What every file may use. Its functions begin with free_ or close_. */
 #pragma once
 
 #include <stddef.h>

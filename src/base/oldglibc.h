@@ -2,7 +2,8 @@
 /*
  * The build includes this file first (-include) in everything that the agents link. It binds libc
  * symbols that have moved or got a new version to their old versions, so that a library built here
- * loads on glibc 2.17. tests/integration/project/test_build.py checks the result.
+ * loads on glibc 2.17. Its functions begin with old_. tests/integration/project/test_build.py
+ * checks the result.
  */
 #pragma once
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* Compares for qsort, which then sorts uint64_t in ascending order. */
-static inline int u64_ascending(const void *a, const void *b)
+static inline int order_ascending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);

@@ -13,7 +13,7 @@
  * fault for each small page costs more than filling the memory. For memory from malloc, pass the
  * whole allocation: an allocation of which only a part was advised cannot grow in place.
  */
-static inline void huge_pages(void *from, size_t bytes)
+static inline void pages_huge(void *from, size_t bytes)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)from & ~(page - 1);
     if (bytes >= 64u << 20)

@@ -2,68 +2,73 @@
 /*
  * Protocol Buffers' wire format (https://protobuf.dev/programming-guides/encoding/), written and
  * read a field at a time. A message within another one is written into a buffer of its own and then
- * appended with proto_put_bytes(). Text must be UTF-8 (base/json.h has json_put_utf8()).
+ * appended with protobuf_put_bytes(). Text must be UTF-8 (base/json.h has json_put_utf8()).
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/cursor.h"
 
-enum proto_type { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2, PROTO_FIXED32 = 5 };
+enum protobuf_type {
+    PROTOBUF_VARINT = 0,
+    PROTOBUF_FIXED64 = 1,
+    PROTOBUF_BYTES = 2,
+    PROTOBUF_FIXED32 = 5
+};
 
 /* ---- writing ---- */
 
-static inline void proto_put_number(struct buf *b, unsigned field, uint64_t value)
+static inline void protobuf_put_number(struct buf *b, unsigned field, uint64_t value)
 {
-    buf_varint(b, (uint64_t)field << 3 | PROTO_VARINT);
+    buf_varint(b, (uint64_t)field << 3 | PROTOBUF_VARINT);
     buf_varint(b, value);
 }
 
 /* Leaves out a number that is 0, which is what a missing one reads as. */
-static inline void proto_put_nonzero(struct buf *b, unsigned field, uint64_t value)
+static inline void protobuf_put_nonzero(struct buf *b, unsigned field, uint64_t value)
 {
     if (value)
-        proto_put_number(b, field, value);
+        protobuf_put_number(b, field, value);
 }
 
 /* Appends a number of eight bytes without its key, as in a packed field. */
-static inline void proto_put_le64(struct buf *b, uint64_t value)
+static inline void protobuf_put_le64(struct buf *b, uint64_t value)
 {
     value = htole64(value);
     buf_bytes(b, &value, sizeof(value));
 }
 
-static inline void proto_put_fixed64(struct buf *b, unsigned field, uint64_t value)
+static inline void protobuf_put_fixed64(struct buf *b, unsigned field, uint64_t value)
 {
-    buf_varint(b, (uint64_t)field << 3 | PROTO_FIXED64);
-    proto_put_le64(b, value);
+    buf_varint(b, (uint64_t)field << 3 | PROTOBUF_FIXED64);
+    protobuf_put_le64(b, value);
 }
 
-static inline void proto_put_double(struct buf *b, unsigned field, double value)
+static inline void protobuf_put_double(struct buf *b, unsigned field, double value)
 {
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    proto_put_fixed64(b, field, bits);
+    protobuf_put_fixed64(b, field, bits);
 }
 
 /* Begins a field of n bytes, which the caller writes next. */
-static inline void proto_put_head(struct buf *b, unsigned field, size_t n)
+static inline void protobuf_put_head(struct buf *b, unsigned field, size_t n)
 {
-    buf_varint(b, (uint64_t)field << 3 | PROTO_BYTES);
+    buf_varint(b, (uint64_t)field << 3 | PROTOBUF_BYTES);
     buf_varint(b, n);
 }
 
-static inline void proto_put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
+static inline void protobuf_put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
 {
-    proto_put_head(b, field, n);
+    protobuf_put_head(b, field, n);
     buf_bytes(b, bytes, n);
 }
 
 /* Appends a message that was built in `part`, and empties that. Keeps its failure, if it has one.
  */
-static inline void proto_put_part(struct buf *b, unsigned field, struct buf *part)
+static inline void protobuf_put_part(struct buf *b, unsigned field, struct buf *part)
 {
-    proto_put_bytes(b, field, part->data, part->len);
+    protobuf_put_bytes(b, field, part->data, part->len);
     if (buf_error(part) && !buf_error(b))
         b->failed = buf_error(part);
     buf_clear(part);
@@ -71,42 +76,42 @@ static inline void proto_put_part(struct buf *b, unsigned field, struct buf *par
 
 /* ---- reading ---- */
 
-enum { PROTO_FIELD_MAX = (1 << 29) - 1 };
+enum { PROTOBUF_FIELD_MAX = (1 << 29) - 1 };
 
-struct proto_field {
+struct protobuf_field {
     unsigned number;
-    enum proto_type type;
+    enum protobuf_type type;
     uint64_t value;      /* of a number */
-    struct cursor bytes; /* the contents of a field of type PROTO_BYTES; otherwise empty */
+    struct cursor bytes; /* the contents of a field of type PROTOBUF_BYTES; otherwise empty */
 };
 
 /*
  * Reads the next field of a message. Returns false at its end, or when it is damaged; in that case
  * the cursor has failed.
  */
-static inline bool proto_next(struct cursor *c, struct proto_field *ret)
+static inline bool protobuf_next(struct cursor *c, struct protobuf_field *ret)
 {
     if (c->failed || !cursor_left(c))
         return false;
     uint64_t key = cursor_varint(c);
-    *ret = (struct proto_field){.number = (unsigned)(key >> 3),
-                                .type = (enum proto_type)(key & 7),
-                                .bytes = {c->at, c->at, false}};
-    if (!ret->number || key >> 3 > PROTO_FIELD_MAX) {
+    *ret = (struct protobuf_field){.number = (unsigned)(key >> 3),
+                                   .type = (enum protobuf_type)(key & 7),
+                                   .bytes = {c->at, c->at, false}};
+    if (!ret->number || key >> 3 > PROTOBUF_FIELD_MAX) {
         c->failed = true;
         return false;
     }
     switch (ret->type) {
-    case PROTO_VARINT:
+    case PROTOBUF_VARINT:
         ret->value = cursor_varint(c);
         break;
-    case PROTO_FIXED64:
+    case PROTOBUF_FIXED64:
         ret->value = cursor_le64(c);
         break;
-    case PROTO_FIXED32:
+    case PROTOBUF_FIXED32:
         ret->value = cursor_le32(c);
         break;
-    case PROTO_BYTES:
+    case PROTOBUF_BYTES:
         ret->bytes = cursor_sub(c, cursor_varint(c));
         break;
     default: /* a group, which is obsolete */
@@ -120,9 +125,9 @@ static inline bool proto_next(struct cursor *c, struct proto_field *ret)
  * that is used up. Returns false at its end; a packed field that is damaged has then failed in
  * at->bytes.
  */
-static inline bool proto_next_number(struct proto_field *at, uint64_t *ret)
+static inline bool protobuf_next_number(struct protobuf_field *at, uint64_t *ret)
 {
-    if (at->type == PROTO_BYTES) {
+    if (at->type == PROTOBUF_BYTES) {
         if (at->bytes.failed || !cursor_left(&at->bytes))
             return false;
         *ret = cursor_varint(&at->bytes);
@@ -135,19 +140,19 @@ static inline bool proto_next_number(struct proto_field *at, uint64_t *ret)
     return true;
 }
 
-/* Reads the next value of a field of fixed64 or double, like proto_next_number. */
-static inline bool proto_next_fixed64(struct proto_field *at, uint64_t *ret)
+/* Reads the next value of a field of fixed64 or double, like protobuf_next_number. */
+static inline bool protobuf_next_fixed64(struct protobuf_field *at, uint64_t *ret)
 {
-    if (at->type != PROTO_BYTES)
-        return proto_next_number(at, ret);
+    if (at->type != PROTOBUF_BYTES)
+        return protobuf_next_number(at, ret);
     if (at->bytes.failed || !cursor_left(&at->bytes))
         return false;
     *ret = cursor_le64(&at->bytes);
     return !at->bytes.failed;
 }
 
-/* Returns the contents of a field of type PROTO_BYTES. */
-static inline const char *proto_text(const struct proto_field *f)
+/* Returns the contents of a field of type PROTOBUF_BYTES. */
+static inline const char *protobuf_text(const struct protobuf_field *f)
 {
     return (const char *)f->bytes.at;
 }

@@ -14,7 +14,7 @@ int vec_grow_(void **data, size_t *cap, size_t need, size_t size)
     void *p = realloc(*data, bytes);
     if (!p)
         return -ENOMEM;
-    huge_pages(p, bytes);
+    pages_huge(p, bytes);
     *data = p;
     *cap = n;
     return 0;

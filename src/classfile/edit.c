@@ -26,7 +26,7 @@ void edit_free(struct edit *e)
 uint32_t edit_branch_target(const struct edit *e, uint32_t pc)
 {
     if (e->code[pc] >= OP_GOTO_W)
-        return pc + code_be32(e, pc + 1);
+        return pc + edit_be32(e, pc + 1);
     return pc + (uint32_t)(int16_t)(e->code[pc + 1] << 8 | e->code[pc + 2]);
 }
 
@@ -34,19 +34,19 @@ uint32_t edit_switch_target(const struct edit *e, uint32_t pc, unsigned edge)
 {
     uint32_t body = edit_switch_body(pc);
     if (edge == 0)
-        return pc + code_be32(e, body);
+        return pc + edit_be32(e, body);
     if (e->code[pc] == OP_TABLESWITCH)
-        return pc + code_be32(e, body + 12 + 4 * (edge - 1));
-    return pc + code_be32(e, body + 8 + 8 * (edge - 1) + 4);
+        return pc + edit_be32(e, body + 12 + 4 * (edge - 1));
+    return pc + edit_be32(e, body + 8 + 8 * (edge - 1) + 4);
 }
 
 unsigned edit_edges(const struct edit *e, uint32_t pc)
 {
     uint8_t op = e->code[pc];
     if (op == OP_TABLESWITCH)
-        return 2 + code_be32(e, edit_switch_body(pc) + 8) - code_be32(e, edit_switch_body(pc) + 4);
+        return 2 + edit_be32(e, edit_switch_body(pc) + 8) - edit_be32(e, edit_switch_body(pc) + 4);
     if (op == OP_LOOKUPSWITCH)
-        return 1 + code_be32(e, edit_switch_body(pc) + 4);
+        return 1 + edit_be32(e, edit_switch_body(pc) + 4);
     return (op_info[op] & OP_IS_BRANCH) && op != OP_JSR && op != OP_JSR_W;
 }
 
@@ -64,13 +64,13 @@ static uint32_t switch_length(const struct edit *e, uint32_t pc)
     if (body + (table ? 12 : 8) > e->code_len)
         return 0;
     if (table) {
-        int64_t low = (int32_t)code_be32(e, (uint32_t)body + 4),
-                high = (int32_t)code_be32(e, (uint32_t)body + 8);
+        int64_t low = (int32_t)edit_be32(e, (uint32_t)body + 4),
+                high = (int32_t)edit_be32(e, (uint32_t)body + 8);
         if (low > high)
             return 0;
         n = body + 12 + 4 * (uint64_t)(high - low + 1);
     } else {
-        n = body + 8 + 8 * (uint64_t)code_be32(e, (uint32_t)body + 4);
+        n = body + 8 + 8 * (uint64_t)edit_be32(e, (uint32_t)body + 4);
     }
     return n <= e->code_len ? (uint32_t)n - pc : 0;
 }

@@ -77,7 +77,7 @@ static inline uint32_t edit_switch_body(uint32_t pc)
     return (pc & ~3u) + 4;
 }
 
-static inline uint32_t code_be32(const struct edit *e, uint32_t at)
+static inline uint32_t edit_be32(const struct edit *e, uint32_t at)
 {
     return (uint32_t)e->code[at] << 24 | (uint32_t)e->code[at + 1] << 16 |
            (uint32_t)e->code[at + 2] << 8 | e->code[at + 3];
@@ -87,7 +87,7 @@ static inline uint32_t code_be32(const struct edit *e, uint32_t at)
 uint32_t edit_switch_target(const struct edit *e, uint32_t pc, unsigned edge);
 
 /* Returns the new pc of an old one. A pc within an instruction counts as its start. */
-static inline uint32_t label_of(const struct edit *e, uint32_t pc)
+static inline uint32_t edit_label_of(const struct edit *e, uint32_t pc)
 {
     while (pc && pc < e->code_len && !e->p->length.data[pc])
         pc--;

@@ -24,9 +24,9 @@ static int move_range(const struct edit *e, uint8_t *at)
     uint32_t start = get16(at), end = start + get16(at + 2);
     if (start > e->code_len || end > e->code_len)
         return -EBADMSG;
-    uint32_t from = label_of(e, start);
+    uint32_t from = edit_label_of(e, start);
     put16(at, from);
-    put16(at + 2, label_of(e, end) - from);
+    put16(at + 2, edit_label_of(e, end) - from);
     return 0;
 }
 
@@ -35,7 +35,7 @@ static int move_point(const struct edit *e, uint8_t *at)
     uint32_t pc = get16(at);
     if (pc >= e->code_len)
         return -EBADMSG;
-    put16(at, label_of(e, pc));
+    put16(at, edit_label_of(e, pc));
     return 0;
 }
 
@@ -44,7 +44,7 @@ static int move_instruction(const struct edit *e, uint8_t *at)
     uint32_t pc = get16(at);
     if (pc >= e->code_len)
         return -EBADMSG;
-    put16(at, e->p->length.data[pc] ? e->p->moved.data[pc] : label_of(e, pc));
+    put16(at, e->p->length.data[pc] ? e->p->moved.data[pc] : edit_label_of(e, pc));
     return 0;
 }
 
@@ -81,8 +81,8 @@ static int move_characters_entry(const struct edit *e, uint8_t *at)
     uint32_t start = get16(at), end = (uint32_t)get16(at + 2) + 1;
     if (start >= e->code_len || end > e->code_len)
         return -EBADMSG;
-    put16(at, label_of(e, start));
-    put16(at + 2, label_of(e, end) - 1);
+    put16(at, edit_label_of(e, start));
+    put16(at + 2, edit_label_of(e, end) - 1);
     return 0;
 }
 

@@ -65,7 +65,7 @@ static int add_class(struct adding *a, const uint8_t *data, size_t len)
     if (r < 0)
         return r;
     struct str internal = class_name_at(&a->class, a->class.this_class);
-    buf_dotted(&name, internal.data, internal.len);
+    dotted_append(&name, internal.data, internal.len);
     if (buf_error(&name) || memchr(internal.data, 0, internal.len))
         return -EBADMSG;
     if (coverage_has_class(a->to, buf_str(&name)))

@@ -290,7 +290,7 @@ static bool copy_chunk(struct chunk *c, const struct cut_times *times, const uin
                        uint64_t begin, uint64_t end, uint64_t metadata, const uint64_t **kept,
                        const uint64_t *last)
 {
-    uint64_t hz = big_endian(file + begin + HEAD_HZ);
+    uint64_t hz = chunk_big_endian(file + begin + HEAD_HZ);
     struct cursor cursor = cursor_of(file + begin, end - begin);
     buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
     while (cursor_left(&cursor)) {
@@ -333,16 +333,17 @@ static void set_span(const struct selecting *s, uint8_t *head)
     uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
     int64_t first = s->start_ns + (int64_t)MIN(f->from_ns, whole);
     int64_t last = f->to_ns ? s->start_ns + (int64_t)MIN(f->to_ns, whole) : s->end_ns;
-    int64_t start = (int64_t)big_endian(head + HEAD_START),
-            duration = (int64_t)big_endian(head + HEAD_DURATION);
+    int64_t start = (int64_t)chunk_big_endian(head + HEAD_START),
+            duration = (int64_t)chunk_big_endian(head + HEAD_DURATION);
     /* The header of a recorder that was killed has no duration. */
     int64_t end = duration > 0 && start < INT64_MAX - duration ? start + duration : s->end_ns;
     int64_t from = MIN(MAX(start, first), last), to = MAX(MIN(end, last), from);
-    uint64_t hz = big_endian(head + HEAD_HZ);
+    uint64_t hz = chunk_big_endian(head + HEAD_HZ);
     double ticks = (double)(from - start) * (hz ? (double)hz / 1e9 : 1);
-    put_big_endian(head + HEAD_START, (uint64_t)from);
-    put_big_endian(head + HEAD_DURATION, (uint64_t)(to - from));
-    put_big_endian(head + HEAD_TICKS, big_endian(head + HEAD_TICKS) + (uint64_t)(int64_t)ticks);
+    chunk_put_big_endian(head + HEAD_START, (uint64_t)from);
+    chunk_put_big_endian(head + HEAD_DURATION, (uint64_t)(to - from));
+    chunk_put_big_endian(head + HEAD_TICKS,
+                         chunk_big_endian(head + HEAD_TICKS) + (uint64_t)(int64_t)ticks);
     head[HEAD_FEATURES] |= JFR_PART_OF_TIME;
 }
 
@@ -362,7 +363,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
             size = map->len - begin; /* a killed recorder has not set it */
         struct chunk chunk = {.out = BUF(SIZE_MAX / 2)};
         r = find_chain(&chunk.chain, map->data, begin, begin + size);
-        uint64_t metadata = begin + big_endian(map->data + begin + HEAD_METADATA);
+        uint64_t metadata = begin + chunk_big_endian(map->data + begin + HEAD_METADATA);
         if (metadata - begin >= size)
             metadata = recording_metadata_at(s->recording, begin);
         bool whole =
@@ -371,9 +372,9 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
         if (r == 0)
             r = buf_error(&chunk.out);
         if (whole && r == 0) {
-            put_big_endian(chunk.out.data + HEAD_SIZE, chunk.out.len);
-            put_big_endian(chunk.out.data + HEAD_CONSTANTS, chunk.checkpoint);
-            put_big_endian(chunk.out.data + HEAD_METADATA, chunk.metadata);
+            chunk_put_big_endian(chunk.out.data + HEAD_SIZE, chunk.out.len);
+            chunk_put_big_endian(chunk.out.data + HEAD_CONSTANTS, chunk.checkpoint);
+            chunk_put_big_endian(chunk.out.data + HEAD_METADATA, chunk.metadata);
             set_span(s, chunk.out.data);
             chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
             if (cut)

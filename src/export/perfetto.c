@@ -30,7 +30,7 @@ static void put_string(struct perfetto *p, struct buf *b, unsigned field, const 
 {
     struct buf text = BUF(1 << 20);
     json_put_utf8(&text, s, strlen(s));
-    proto_put_part(b, field, &text);
+    protobuf_put_part(b, field, &text);
     buf_release(&text);
 }
 
@@ -38,7 +38,7 @@ static void put_string(struct perfetto *p, struct buf *b, unsigned field, const 
 static int put_packet(struct perfetto *p)
 {
     struct buf head = BUF(32);
-    proto_put_head(&head, 1, p->packet.len);
+    protobuf_put_head(&head, 1, p->packet.len);
     int r = buf_error(&p->packet);
     if (r == 0) {
         fwrite(head.data, 1, head.len, p->out);
@@ -55,22 +55,22 @@ static int put_packet(struct perfetto *p)
 static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
                      uint64_t thread_id)
 {
-    proto_put_number(&p->part, 1, uuid);
+    protobuf_put_number(&p->part, 1, uuid);
     if (thread_id) {
-        proto_put_number(&p->inner, 1, 1); /* pid */
-        proto_put_number(&p->inner, 2, thread_id);
+        protobuf_put_number(&p->inner, 1, 1); /* pid */
+        protobuf_put_number(&p->inner, 2, thread_id);
         put_string(p, &p->inner, 5, name);
-        proto_put_part(&p->part, 4, &p->inner);
+        protobuf_put_part(&p->part, 4, &p->inner);
     } else if (parent) {
         put_string(p, &p->part, 2, name);
-        proto_put_number(&p->part, 5, parent);
+        protobuf_put_number(&p->part, 5, parent);
     } else {
-        proto_put_number(&p->inner, 1, 1);
+        protobuf_put_number(&p->inner, 1, 1);
         put_string(p, &p->inner, 6, name);
-        proto_put_part(&p->part, 3, &p->inner);
+        protobuf_put_part(&p->part, 3, &p->inner);
     }
-    proto_put_part(&p->packet, 60, &p->part);
-    proto_put_number(&p->packet, 10, 1);
+    protobuf_put_part(&p->packet, 60, &p->part);
+    protobuf_put_number(&p->packet, 10, 1);
     return put_packet(p);
 }
 
@@ -80,7 +80,7 @@ static void annotate(struct perfetto *p, const char *name, const char *value)
     buf_clear(&p->inner);
     put_string(p, &p->inner, 10, name);
     put_string(p, &p->inner, 6, value);
-    proto_put_part(&p->part, 4, &p->inner);
+    protobuf_put_part(&p->part, 4, &p->inner);
 }
 
 /*
@@ -90,15 +90,15 @@ static void annotate(struct perfetto *p, const char *name, const char *value)
 static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name,
                      const char *category)
 {
-    proto_put_number(&p->part, 9, (uint64_t)type);
-    proto_put_number(&p->part, 11, track);
+    protobuf_put_number(&p->part, 9, (uint64_t)type);
+    protobuf_put_number(&p->part, 11, track);
     if (name) {
         put_string(p, &p->part, 22, category);
         put_string(p, &p->part, 23, name);
     }
-    proto_put_number(&p->packet, 8, p->t->origin_ns + ns);
-    proto_put_number(&p->packet, 10, 1);
-    proto_put_part(&p->packet, 11, &p->part);
+    protobuf_put_number(&p->packet, 8, p->t->origin_ns + ns);
+    protobuf_put_number(&p->packet, 10, 1);
+    protobuf_put_part(&p->packet, 11, &p->part);
     return put_packet(p);
 }
 
@@ -133,12 +133,12 @@ static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
 {
     struct perfetto *p = context;
     const struct tl_node from = tl_node(p->t, waker), to = tl_node(p->t, woken);
-    proto_put_fixed64(&p->part, 47, id);
+    protobuf_put_fixed64(&p->part, 47, id);
     int r =
         put_event(p, from.time, thread_track(from.thread), INSTANT, tl_edge_name(to.edge), "wake");
     if (r < 0)
         return r;
-    proto_put_fixed64(&p->part, 48, id);
+    protobuf_put_fixed64(&p->part, 48, id);
     if (to.flags & TL_INFERRED)
         annotate(p, "inferred", "true");
     return put_event(p, to.time, thread_track(to.thread), INSTANT, "woken", "wake");

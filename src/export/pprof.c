@@ -64,7 +64,7 @@ static void compress_pending(struct writing *w)
 /* Appends the contents of `piece` as a field of the profile. */
 static void put_piece(struct writing *w, unsigned field)
 {
-    proto_put_part(&w->pending, field, &w->piece);
+    protobuf_put_part(&w->pending, field, &w->piece);
     compress_pending(w);
 }
 
@@ -88,8 +88,8 @@ static uint64_t string_of_c(struct writing *w, const char *text)
 
 static void put_value_type(struct writing *w, unsigned field, const char *type, const char *unit)
 {
-    proto_put_number(&w->piece, VALUE_TYPE, string_of_c(w, type));
-    proto_put_number(&w->piece, VALUE_UNIT, string_of_c(w, unit));
+    protobuf_put_number(&w->piece, VALUE_TYPE, string_of_c(w, type));
+    protobuf_put_number(&w->piece, VALUE_UNIT, string_of_c(w, unit));
     put_piece(w, field);
 }
 
@@ -115,8 +115,8 @@ static void put_types(struct writing *w)
     const char *clock = w->source->metric == PROFILE_CPU ? "cpu" : "elapsed";
     put_value_type(w, PROFILE_SAMPLE_TYPE, clock, "nanoseconds");
     put_value_type(w, PROFILE_PERIOD_TYPE, clock, "nanoseconds");
-    proto_put_number(&w->pending, PROFILE_PERIOD, interval);
-    proto_put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
+    protobuf_put_number(&w->pending, PROFILE_PERIOD, interval);
+    protobuf_put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
 }
 
 /* Where the label of a thread lies; len = 0 if it has none or it is not known yet. */
@@ -168,9 +168,9 @@ static struct label label_of(struct sampling *g, uint32_t thread)
     if (!g->key)
         g->key = string_of_c(w, "thread");
     known->begin = g->labels.len;
-    proto_put_number(&w->nested, LABEL_KEY, g->key);
-    proto_put_number(&w->nested, LABEL_STR, string_of(w, name.data, name.len));
-    proto_put_part(&g->labels, SAMPLE_LABEL, &w->nested);
+    protobuf_put_number(&w->nested, LABEL_KEY, g->key);
+    protobuf_put_number(&w->nested, LABEL_STR, string_of(w, name.data, name.len));
+    protobuf_put_part(&g->labels, SAMPLE_LABEL, &w->nested);
     known->len = g->labels.len - known->begin;
     return *known;
 }
@@ -186,9 +186,9 @@ static void put_sample(struct sampling *g, uint32_t thread, uint64_t weight)
     if (g->interval_ns)
         end = varint_put(end, weight * g->interval_ns);
     size_t n = (size_t)(end - values);
-    proto_put_head(to, PROFILE_SAMPLE, g->stack.len + VALUE_HEAD + n + label.len);
+    protobuf_put_head(to, PROFILE_SAMPLE, g->stack.len + VALUE_HEAD + n + label.len);
     buf_bytes(to, g->stack.data, g->stack.len);
-    proto_put_bytes(to, SAMPLE_VALUE, values, n);
+    protobuf_put_bytes(to, SAMPLE_VALUE, values, n);
     if (label.len)
         buf_bytes(to, g->labels.data + label.begin, label.len);
     compress_pending(g->w);
@@ -204,7 +204,7 @@ static void put_stack(struct sampling *g, uint32_t node, size_t from, size_t to)
     for (uint32_t n = node; n; n = p->nodes.data[n].parent)
         buf_varint(locations, (uint64_t)p->nodes.data[n].frame + 1);
     buf_clear(&g->stack);
-    proto_put_part(&g->stack, SAMPLE_LOCATION, locations);
+    protobuf_put_part(&g->stack, SAMPLE_LOCATION, locations);
     if (buf_error(&g->stack))
         g->w->error = buf_error(&g->stack);
     for (size_t i = from; i < to; i++) {
@@ -228,7 +228,7 @@ static void put_note(struct writing *w, const struct profile_view *v)
     size_t empty = note.len;
     profile_note(v, &note);
     if (note.len > empty)
-        proto_put_number(&w->pending, PROFILE_COMMENT, string_of(w, buf_str(&note), note.len));
+        protobuf_put_number(&w->pending, PROFILE_COMMENT, string_of(w, buf_str(&note), note.len));
 }
 
 /*
@@ -287,10 +287,10 @@ static void put_locations(struct writing *w)
     for (size_t i = 0; i < p->frames.len; i++) {
         if (is_agents(p, p->frames.data[i].method))
             continue;
-        proto_put_number(&w->nested, LINE_FUNCTION, (uint64_t)p->frames.data[i].method + 1);
-        proto_put_number(&w->nested, LINE_LINE, (uint64_t)p->frames.data[i].line);
-        proto_put_number(&w->piece, LOCATION_ID, i + 1);
-        proto_put_part(&w->piece, LOCATION_LINE, &w->nested);
+        protobuf_put_number(&w->nested, LINE_FUNCTION, (uint64_t)p->frames.data[i].method + 1);
+        protobuf_put_number(&w->nested, LINE_LINE, (uint64_t)p->frames.data[i].line);
+        protobuf_put_number(&w->piece, LOCATION_ID, i + 1);
+        protobuf_put_part(&w->piece, LOCATION_LINE, &w->nested);
         put_piece(w, PROFILE_LOCATION);
     }
     for (size_t i = 0; i < p->methods.len; i++) {
@@ -301,11 +301,11 @@ static void put_locations(struct writing *w)
                    file = profile_text(p, m->file);
         buf_bytes(&w->nested, label.data, label.len);
         buf_bytes(&w->nested, signature.data, signature.len);
-        proto_put_number(&w->piece, FUNCTION_ID, i + 1);
-        proto_put_number(&w->piece, FUNCTION_NAME, string_of(w, label.data, label.len));
-        proto_put_number(&w->piece, FUNCTION_SYSTEM_NAME,
-                         string_of(w, buf_str(&w->nested), w->nested.len));
-        proto_put_number(&w->piece, FUNCTION_FILENAME, string_of(w, file.data, file.len));
+        protobuf_put_number(&w->piece, FUNCTION_ID, i + 1);
+        protobuf_put_number(&w->piece, FUNCTION_NAME, string_of(w, label.data, label.len));
+        protobuf_put_number(&w->piece, FUNCTION_SYSTEM_NAME,
+                            string_of(w, buf_str(&w->nested), w->nested.len));
+        protobuf_put_number(&w->piece, FUNCTION_FILENAME, string_of(w, file.data, file.len));
         buf_clear(&w->nested);
         put_piece(w, PROFILE_FUNCTION);
     }
@@ -319,9 +319,9 @@ static void put_rest(struct writing *w)
         buf_bytes(&w->piece, s.data, s.len);
         put_piece(w, PROFILE_STRING_TABLE);
     }
-    proto_put_number(&w->pending, PROFILE_TIME_NANOS,
-                     p->start_epoch_ns + w->source->filter.from_ns);
-    proto_put_number(&w->pending, PROFILE_DURATION_NANOS, profile_span(p, &w->source->filter));
+    protobuf_put_number(&w->pending, PROFILE_TIME_NANOS,
+                        p->start_epoch_ns + w->source->filter.from_ns);
+    protobuf_put_number(&w->pending, PROFILE_DURATION_NANOS, profile_span(p, &w->source->filter));
     gzip_out_put(w->gzip, &w->pending);
 }
 

@@ -207,7 +207,7 @@ void clickhouse_row_bucket(struct buf *rows, enum clickhouse_table table,
                            const struct clickhouse_bucket *b, struct fleet_entries *e);
 
 /* Reads a text from a row. */
-static inline struct str take_text(struct cursor *c)
+static inline struct str clickhouse_take_text(struct cursor *c)
 {
     uint64_t len = cursor_varint(c);
     const uint8_t *at = len <= cursor_left(c) ? cursor_take(c, len) : NULL;
@@ -216,19 +216,19 @@ static inline struct str take_text(struct cursor *c)
     return (struct str){at ? (const char *)at : "", at ? len : 0};
 }
 
-static inline void row_u32(struct buf *b, uint32_t v)
+static inline void clickhouse_row_u32(struct buf *b, uint32_t v)
 {
     v = htole32(v);
     buf_bytes(b, &v, sizeof(v));
 }
 
-static inline void row_u64(struct buf *b, uint64_t v)
+static inline void clickhouse_row_u64(struct buf *b, uint64_t v)
 {
     v = htole64(v);
     buf_bytes(b, &v, sizeof(v));
 }
 
-static inline void row_text(struct buf *b, const char *text, size_t len)
+static inline void clickhouse_row_text(struct buf *b, const char *text, size_t len)
 {
     buf_varint(b, len);
     buf_bytes(b, text, len);

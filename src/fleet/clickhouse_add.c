@@ -77,7 +77,7 @@ static int complete(struct making *m, enum clickhouse_table table)
 static void row_string(struct buf *rows, const struct batch *b, uint32_t string)
 {
     struct str text = strpool_get(&b->strings, string);
-    row_text(rows, text.data, text.len);
+    clickhouse_row_text(rows, text.data, text.len);
 }
 
 static uint64_t hash_of_text(struct str text)
@@ -126,7 +126,7 @@ static int add_requests(struct making *m)
         m->requests[i] = hash_of_name(name->kind, strpool_get(&m->b->strings, name->text));
         if (!is_needed(m, CH_REQUEST, m->requests[i]))
             continue;
-        row_u64(rows, m->requests[i]);
+        clickhouse_row_u64(rows, m->requests[i]);
         row_string(rows, m->b, name->text);
         buf_u8(rows, (uint8_t)name->kind);
     }
@@ -140,7 +140,7 @@ static int add_frames(struct making *m)
         const struct fleet_frame *f = &m->b->frames.data[i];
         if (!is_needed(m, CH_FRAME, fleet_hash_key(&f->hash)))
             continue;
-        row_u64(rows, fleet_hash_key(&f->hash));
+        clickhouse_row_u64(rows, fleet_hash_key(&f->hash));
         buf_u8(rows, f->kind);
         row_string(rows, m->b, f->label);
     }
@@ -154,12 +154,12 @@ static int add_stacks(struct making *m)
         const struct fleet_stack *s = &m->b->stacks.data[i];
         if (!is_needed(m, CH_STACK, fleet_hash_key(&s->hash)))
             continue;
-        row_u64(rows, fleet_hash_key(&s->hash));
-        row_u32(rows, m->to->day);
+        clickhouse_row_u64(rows, fleet_hash_key(&s->hash));
+        clickhouse_row_u32(rows, m->to->day);
         buf_varint(rows, s->depth);
         for (size_t k = 0; k < s->depth; k++) {
             uint32_t frame = m->b->path.data[s->first + k];
-            row_u64(rows, fleet_hash_key(&m->b->frames.data[frame].hash));
+            clickhouse_row_u64(rows, fleet_hash_key(&m->b->frames.data[frame].hash));
         }
     }
     return complete(m, CH_STACK);
@@ -167,7 +167,7 @@ static int add_stacks(struct making *m)
 
 static void row_z(struct buf *rows, const char *text)
 {
-    row_text(rows, text, strlen(text));
+    clickhouse_row_text(rows, text, strlen(text));
 }
 
 uint64_t clickhouse_program(const struct fleet_origin *o)
@@ -186,8 +186,8 @@ static int add_series(struct making *m, const struct fleet_origin *o)
     m->program = clickhouse_program(o);
     if (!is_needed(m, CH_SERIES, m->series))
         return 0;
-    row_u64(rows, m->series);
-    row_u32(rows, m->to->day);
+    clickhouse_row_u64(rows, m->series);
+    clickhouse_row_u32(rows, m->to->day);
     const char *const own[] = {o->tenant, o->service, o->version, o->host, o->instance};
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
         row_z(rows, own[i]);
@@ -210,13 +210,13 @@ void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e)
         samples += e->list.data[i].count;
         weight += e->list.data[i].weight;
     }
-    row_u64(rows, samples);
-    row_u64(rows, weight);
-    row_u32(rows, (uint32_t)e->list.len);
+    clickhouse_row_u64(rows, samples);
+    clickhouse_row_u64(rows, weight);
+    clickhouse_row_u32(rows, (uint32_t)e->list.len);
     fleet_block_write_hashes(e, &data);
     if (buf_error(&data))
         rows->failed = buf_error(&data);
-    row_text(rows, (const char *)data.data, data.len);
+    clickhouse_row_text(rows, (const char *)data.data, data.len);
 }
 
 /* Writes the trace of each entry, or nothing if no entry has a trace. */
@@ -238,13 +238,13 @@ void clickhouse_row_bucket(struct buf *rows, enum clickhouse_table table,
                            const struct clickhouse_bucket *b, struct fleet_entries *e)
 {
     fleet_entries_settle(e);
-    row_text(rows, b->type.data, b->type.len);
-    row_text(rows, b->unit.data, b->unit.len);
-    row_u64(rows, b->series);
+    clickhouse_row_text(rows, b->type.data, b->type.len);
+    clickhouse_row_text(rows, b->unit.data, b->unit.len);
+    clickhouse_row_u64(rows, b->series);
     if (table == CH_BLOCK_NEW)
-        row_u64(rows, b->program);
-    row_u32(rows, (uint32_t)b->start_s);
-    row_u64(rows, b->upload);
+        clickhouse_row_u64(rows, b->program);
+    clickhouse_row_u32(rows, (uint32_t)b->start_s);
+    clickhouse_row_u64(rows, b->upload);
     if (table == CH_BLOCK_10S)
         row_traces(rows, b->traces, e);
     clickhouse_row_block(rows, e);
@@ -316,19 +316,19 @@ static int row_latency(struct making *m, const struct latency_at *from, const st
         sum.max_ns = MAX(sum.max_ns, at->l->max_ns);
         r = fleet_counts_add_latency(&counts, m->b, at->l);
     }
-    row_u64(rows, m->series);
-    row_u32(rows, (uint32_t)sum.start_s);
-    row_u64(rows, fleet_hash_key(&m->to->upload));
-    row_u64(rows, m->requests[from->l->request]);
+    clickhouse_row_u64(rows, m->series);
+    clickhouse_row_u32(rows, (uint32_t)sum.start_s);
+    clickhouse_row_u64(rows, fleet_hash_key(&m->to->upload));
+    clickhouse_row_u64(rows, m->requests[from->l->request]);
     const uint64_t own[] = {sum.count, sum.errors, sum.total_ns, sum.max_ns};
     for (size_t i = 0; i < ARRAY_SIZE(own); i++)
-        row_u64(rows, own[i]);
+        clickhouse_row_u64(rows, own[i]);
     buf_varint(rows, counts.list.len);
     for (size_t i = 0; i < counts.list.len; i++)
-        row_u32(rows, counts.list.data[i].bucket);
+        clickhouse_row_u32(rows, counts.list.data[i].bucket);
     buf_varint(rows, counts.list.len);
     for (size_t i = 0; i < counts.list.len; i++)
-        row_u64(rows, counts.list.data[i].count);
+        clickhouse_row_u64(rows, counts.list.data[i].count);
     vec_release(&counts.list);
     return r;
 }
@@ -370,14 +370,14 @@ static int add_findings(struct making *m)
         const struct fleet_finding *f = &m->b->findings.data[i];
         if (f->start_s < 0 || f->start_s > UINT32_MAX)
             continue;
-        row_u64(rows, m->series);
-        row_u32(rows, (uint32_t)f->start_s);
-        row_u64(rows, fleet_hash_key(&m->to->upload));
-        row_u32(rows, (uint32_t)i);
+        clickhouse_row_u64(rows, m->series);
+        clickhouse_row_u32(rows, (uint32_t)f->start_s);
+        clickhouse_row_u64(rows, fleet_hash_key(&m->to->upload));
+        clickhouse_row_u32(rows, (uint32_t)i);
         row_string(rows, m->b, f->kind);
         row_string(rows, m->b, f->text);
-        row_u64(rows, f->count);
-        row_u64(rows, f->weight_ns);
+        clickhouse_row_u64(rows, f->count);
+        clickhouse_row_u64(rows, f->weight_ns);
     }
     return complete(m, CH_FINDING);
 }
@@ -388,7 +388,7 @@ static int add_upload(struct making *m)
 {
     struct buf *rows = &m->to->rows[CH_UPLOAD];
     buf_bytes(rows, m->to->upload.bytes, FLEET_HASH_BYTES);
-    row_u32(rows, m->to->now_s);
+    clickhouse_row_u32(rows, m->to->now_s);
     return complete(m, CH_UPLOAD);
 }
 

@@ -202,7 +202,7 @@ static int take_fresh(struct block_visits *v)
         f.upload = cursor_le64(&c);
         f.samples = cursor_le64(&c);
         f.weight = cursor_le64(&c);
-        f.data = take_text(&c);
+        f.data = clickhouse_take_text(&c);
         const struct fresh *last = v->fresh.len ? vec_end(&v->fresh) - 1 : NULL;
         /* This row was inserted twice and has not been replaced yet. */
         if (last && series == series_before && last->start_s == f.start_s &&
@@ -302,7 +302,7 @@ static int on_merged_row(void *context, struct cursor *c)
         e = map_put(&v->covered, cursor_le64(c), 0);
     row.samples = cursor_le64(c);
     row.weight = cursor_le64(c);
-    row.data = take_text(c);
+    row.data = clickhouse_take_text(c);
     if (e == 0)
         e = add_fresh(v, &row, false);
     v->merged = row;
@@ -384,7 +384,7 @@ static int on_upload_row(void *context, struct cursor *c)
     int64_t start_s = cursor_le32(c);
     uint64_t of = cursor_le64(c), upload = cursor_le64(c);
     uint64_t samples = cursor_le64(c), weight = cursor_le64(c);
-    struct str data = take_text(c);
+    struct str data = clickhouse_take_text(c);
     bool again = v->parts && of == v->of && start_s == v->b.start_s && upload == v->last_upload;
     v->last_upload = upload;
     return again ? 0 : add_part(v, of, start_s, samples, weight, data);
@@ -450,7 +450,7 @@ static void types_release(struct types *t)
 static int on_type_row(void *context, struct cursor *c)
 {
     struct types *types = context;
-    struct str name = take_text(c), unit = take_text(c);
+    struct str name = clickhouse_take_text(c), unit = clickhouse_take_text(c);
     struct type t = {strndup(name.data, name.len), strndup(unit.data, unit.len)};
     int e = t.name && t.unit ? vec_push(&types->list, t) : -ENOMEM;
     if (e < 0) {

@@ -155,12 +155,12 @@ static int read_fresh(struct merging *m, const struct clickhouse_share *list, si
     struct cursor c = cursor_of(answer->data, answer->len);
     vec_clear(&m->fresh);
     while (r == 0 && cursor_left(&c)) {
-        struct block_row row = {.type = take_text(&c), .unit = take_text(&c)};
+        struct block_row row = {.type = clickhouse_take_text(&c), .unit = clickhouse_take_text(&c)};
         row.series = cursor_le64(&c);
         row.program = cursor_le64(&c);
         row.upload_start_s = cursor_le32(&c);
         row.upload = cursor_le64(&c);
-        row.data = take_text(&c);
+        row.data = clickhouse_take_text(&c);
         if (c.failed)
             r = -EBADMSG;
         /* This row was inserted twice and has not been replaced yet. */
@@ -199,14 +199,14 @@ static int read_existing(struct merging *m, size_t target, struct buf *answer, s
     struct cursor c = cursor_of(answer->data, answer->len);
     vec_clear(&m->existing);
     while (r == 0 && cursor_left(&c)) {
-        struct block_row row = {.type = take_text(&c), .unit = take_text(&c)};
+        struct block_row row = {.type = clickhouse_take_text(&c), .unit = clickhouse_take_text(&c)};
         row.of = cursor_le64(&c);
         row.start_s = cursor_le32(&c);
         row.n_uploads = cursor_varint(&c);
         if (c.failed || row.n_uploads > cursor_left(&c) / sizeof(uint64_t))
             return -EBADMSG;
         row.uploads = cursor_sub(&c, row.n_uploads * sizeof(uint64_t));
-        row.data = take_text(&c);
+        row.data = clickhouse_take_text(&c);
         r = c.failed ? -EBADMSG : vec_push(&m->existing, row);
     }
     return r;
@@ -241,16 +241,16 @@ static int merge_bucket(struct merging *m, const struct block_row *existing,
     if (r < 0 || !parts)
         return r;
     fleet_entries_settle(&m->e);
-    row_text(&m->rows, fresh->type.data, fresh->type.len);
-    row_text(&m->rows, fresh->unit.data, fresh->unit.len);
-    row_u64(&m->rows, fresh->of);
-    row_u32(&m->rows, (uint32_t)fresh->start_s);
-    row_u32(&m->rows, (uint32_t)(n_existing + m->added.len));
+    clickhouse_row_text(&m->rows, fresh->type.data, fresh->type.len);
+    clickhouse_row_text(&m->rows, fresh->unit.data, fresh->unit.len);
+    clickhouse_row_u64(&m->rows, fresh->of);
+    clickhouse_row_u32(&m->rows, (uint32_t)fresh->start_s);
+    clickhouse_row_u32(&m->rows, (uint32_t)(n_existing + m->added.len));
     buf_varint(&m->rows, n_existing + m->added.len);
     if (n_existing)
         buf_bytes(&m->rows, existing->uploads.at, n_existing * sizeof(uint64_t));
     for (size_t i = 0; map_next(&m->added, &i, &upload, &unused);)
-        row_u64(&m->rows, upload);
+        clickhouse_row_u64(&m->rows, upload);
     clickhouse_row_block(&m->rows, &m->e);
     return buf_error(&m->rows);
 }

@@ -15,7 +15,7 @@ enum { FETCH = 20000 };
 
 static const char *copy_text(struct store_read *r, struct cursor *c)
 {
-    struct str text = take_text(c);
+    struct str text = clickhouse_take_text(c);
     return arena_copy(&r->arena, text.data, text.len);
 }
 
@@ -123,7 +123,7 @@ static int on_request_row(void *context, struct cursor *c)
 {
     struct store_read *r = context;
     uint64_t hash = cursor_le64(c);
-    struct str text = take_text(c);
+    struct str text = clickhouse_take_text(c);
     int64_t at = c->failed ? -EBADMSG : strpool_add(&r->request_names, text.data, text.len);
     if (at < 0)
         return (int)at;
@@ -306,7 +306,7 @@ static int on_finding_row(void *context, struct cursor *c)
     struct strpool texts = {0};
     struct store_finding f = {.start_s = cursor_le32(c)};
     const uint64_t *series = map_get(&v->r->series_of, cursor_le64(c));
-    struct str kind = take_text(c), text = take_text(c);
+    struct str kind = clickhouse_take_text(c), text = clickhouse_take_text(c);
     f.count = cursor_le64(c);
     f.weight_ns = cursor_le64(c);
     int64_t k = strpool_add(&texts, kind.data, kind.len);
@@ -350,7 +350,7 @@ static int on_frame_row(void *context, struct cursor *c)
     struct store_read *r = context;
     const uint64_t *at = map_get(&r->frame_of, cursor_le64(c));
     uint8_t kind = cursor_u8(c);
-    struct str label = take_text(c);
+    struct str label = clickhouse_take_text(c);
     int64_t text = c->failed ? -EBADMSG : strpool_add(&r->texts, label.data, label.len);
     if (text < 0 || !at)
         return text < 0 ? (int)text : 0;

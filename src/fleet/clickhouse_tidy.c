@@ -19,7 +19,7 @@ static int record_removed(struct clickhouse_store *s, int resolution, int64_t up
 {
     _cleanup_(buf_release) struct buf row = BUF(4096);
     buf_u8(&row, (uint8_t)resolution);
-    row_u64(&row, (uint64_t)up_to);
+    clickhouse_row_u64(&row, (uint64_t)up_to);
     return clickhouse_insert(s, NULL, CH_GONE, &row, why);
 }
 

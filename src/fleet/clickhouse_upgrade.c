@@ -33,7 +33,7 @@ static int take_texts(struct cursor *c, struct fleet_label *labels, size_t n, bo
                       struct arena *arena)
 {
     for (size_t i = 0; i < n; i++) {
-        struct str text = take_text(c);
+        struct str text = clickhouse_take_text(c);
         const char *copy = arena_copy(arena, text.data, text.len);
         if (!copy)
             return -ENOMEM;
@@ -49,7 +49,7 @@ static int on_series(struct upgrade *u, struct cursor *c, struct arena *arena)
     VEC(struct fleet_label) labels = {0};
     int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
-        struct str text = take_text(c);
+        struct str text = clickhouse_take_text(c);
         own[i] = arena_copy(arena, text.data, text.len);
         if (!own[i])
             return -ENOMEM;
@@ -112,7 +112,7 @@ static bool is_same(struct str a, struct str b)
 static int on_sample(struct upgrade *u, struct cursor *c)
 {
     static const struct fleet_hash none;
-    struct clickhouse_bucket b = {.type = take_text(c), .unit = take_text(c)};
+    struct clickhouse_bucket b = {.type = clickhouse_take_text(c), .unit = clickhouse_take_text(c)};
     b.series = cursor_le64(c);
     b.start_s = cursor_le32(c);
     b.upload = cursor_le64(c);

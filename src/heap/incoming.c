@@ -28,7 +28,7 @@ static void sort_once(struct heap_sources *s)
 {
     size_t kept = 0;
     if (s->list.len)
-        qsort(s->list.data, s->list.len, sizeof(uint64_t), u64_ascending);
+        qsort(s->list.data, s->list.len, sizeof(uint64_t), order_ascending);
     for (size_t i = 0; i < s->list.len; i++) {
         if (!i || s->list.data[i] != s->list.data[i - 1])
             s->list.data[kept++] = s->list.data[i];

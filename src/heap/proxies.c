@@ -86,8 +86,8 @@ static int rename_proxy(struct heap_dump *d, struct heap_class *proxy, struct ge
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     if (!name)
         return -ENOMEM;
-    slashed_in_place(name);
-    buf_dotted(&b, name, generated_name_normalize_for(name, strlen(name), t));
+    dotted_undo(name);
+    dotted_append(&b, name, generated_name_normalize_for(name, strlen(name), t));
     buf_printf(&b, "[%s]", t->text);
     int64_t number = buf_error(&b) ? -ENOMEM : strpool_add(&d->names, buf_str(&b), b.len);
     if (number < 0)

@@ -286,7 +286,7 @@ static int infer_shape(struct heap_dump *d)
 static int collect_classes(struct survey *s, struct finder *all)
 {
     struct heap_dump *d = s->dump;
-    vec_sort(&all->classes, u64_ascending);
+    vec_sort(&all->classes, order_ascending);
     size_t before = d->classes.len;
     for (size_t i = 0; i < all->classes.len; i++) {
         uint64_t at = all->classes.data[i];

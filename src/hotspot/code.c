@@ -27,7 +27,7 @@ static inline uint64_t name8(const char text[8])
 at_each_sample static bool load_i32(const struct memory *m, uint64_t address, int32_t *ret)
 {
     uint32_t v;
-    bool ok = load32(m, address, &v);
+    bool ok = load_u32(m, address, &v);
     if (ok)
         *ret = (int32_t)v;
     return ok;
@@ -37,10 +37,10 @@ static bool read_heap(const struct hotspot_layout *l, const struct memory *m, ui
                       struct code_heap *ret)
 {
     uint64_t memory = at + (uint64_t)l->heap_memory, segmap = at + (uint64_t)l->heap_segmap;
-    return load64(m, memory + (uint64_t)l->space_low_boundary, &ret->low) &&
-           load64(m, memory + (uint64_t)l->space_high_boundary, &ret->high) &&
-           load64(m, segmap + (uint64_t)l->space_low, &ret->segmap) &&
-           load32(m, at + (uint64_t)l->heap_log2_segment, &ret->log2_segment) &&
+    return load_u64(m, memory + (uint64_t)l->space_low_boundary, &ret->low) &&
+           load_u64(m, memory + (uint64_t)l->space_high_boundary, &ret->high) &&
+           load_u64(m, segmap + (uint64_t)l->space_low, &ret->segmap) &&
+           load_u32(m, at + (uint64_t)l->heap_log2_segment, &ret->log2_segment) &&
            ret->low < ret->high && ret->segmap && ret->log2_segment >= 4 && ret->log2_segment <= 16;
 }
 
@@ -51,13 +51,13 @@ static bool read_heaps(struct code_cache *c, const struct memory *m)
     uint32_t count;
     if (l->code_heap) {
         c->heap_count = 1;
-        return load64(m, l->code_heap, &at) && read_heap(l, m, at, &c->heaps[0]);
+        return load_u64(m, l->code_heap, &at) && read_heap(l, m, at, &c->heaps[0]);
     }
-    if (!load64(m, l->code_heaps, &at) || !load32(m, at + (uint64_t)l->array_len, &count) ||
-        !load64(m, at + (uint64_t)l->array_data, &data) || count == 0 || count > CODE_HEAPS_MAX)
+    if (!load_u64(m, l->code_heaps, &at) || !load_u32(m, at + (uint64_t)l->array_len, &count) ||
+        !load_u64(m, at + (uint64_t)l->array_data, &data) || count == 0 || count > CODE_HEAPS_MAX)
         return false;
     for (c->heap_count = 0; c->heap_count < count; c->heap_count++)
-        if (!load64(m, data + 8 * c->heap_count, &at) ||
+        if (!load_u64(m, data + 8 * c->heap_count, &at) ||
             !read_heap(l, m, at, &c->heaps[c->heap_count]))
             return false;
     return true;
@@ -71,11 +71,11 @@ static bool read_interpreter(struct code_cache *c, const struct memory *m)
     const struct hotspot_layout *l = c->layout;
     uint64_t queue, buffer;
     uint32_t limit, at, end;
-    if (!load64(m, l->interpreter_code, &queue) ||
-        !load64(m, queue + (uint64_t)l->queue_buffer, &buffer) ||
-        !load32(m, queue + (uint64_t)l->queue_limit, &limit) ||
-        !load32(m, queue + (uint64_t)l->queue_begin, &at) ||
-        !load32(m, queue + (uint64_t)l->queue_end, &end) || limit == 0 || end > limit || at > end)
+    if (!load_u64(m, l->interpreter_code, &queue) ||
+        !load_u64(m, queue + (uint64_t)l->queue_buffer, &buffer) ||
+        !load_u32(m, queue + (uint64_t)l->queue_limit, &limit) ||
+        !load_u32(m, queue + (uint64_t)l->queue_begin, &at) ||
+        !load_u32(m, queue + (uint64_t)l->queue_end, &end) || limit == 0 || end > limit || at > end)
         return false;
     c->interpreter = buffer;
     c->interpreter_end = buffer + limit;
@@ -83,8 +83,9 @@ static bool read_interpreter(struct code_cache *c, const struct memory *m)
         uint64_t codelet = buffer + at, description;
         uint32_t size;
         char text[64] = "";
-        if (!load32(m, codelet + (uint64_t)l->codelet_size, &size) || size < 8 || size > end - at ||
-            !load64(m, codelet + (uint64_t)l->codelet_description, &description))
+        if (!load_u32(m, codelet + (uint64_t)l->codelet_size, &size) || size < 8 ||
+            size > end - at ||
+            !load_u64(m, codelet + (uint64_t)l->codelet_description, &description))
             return false;
         (void)memory_read(m, description, text, sizeof(text) - 1);
         if (strstr(text, "method entry point") && c->entry_count < INTERPRETER_ENTRIES_MAX)
@@ -103,7 +104,7 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
         wrong = "the code heaps are not where they should be";
     else if (!read_interpreter(&c, m))
         wrong = "this VM has no template interpreter";
-    else if (!load64(m, layout->call_stub_return, &c.call_stub_return))
+    else if (!load_u64(m, layout->call_stub_return, &c.call_stub_return))
         wrong = "the call stub is not where it should be";
     for (unsigned i = 0; i < c.heap_count; i++) {
         c.low = MIN(c.low, c.heaps[i].low);
@@ -115,7 +116,7 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
         snprintf(why, size, "JDK %d: %s", layout->version, wrong);
         return -ENOTSUP;
     }
-    if (layout->cont_return_pc && !load64(m, layout->cont_return_pc, &c.cont_return))
+    if (layout->cont_return_pc && !load_u64(m, layout->cont_return_pc, &c.cont_return))
         c.cont_return = 0;
     *ret = c;
     return 0;
@@ -136,7 +137,7 @@ static bool find_block(const struct code_cache *c, const struct memory *m, uint6
     uint64_t segment = (pc - h->low) >> h->log2_segment;
     uint8_t back, used;
     for (unsigned hops = 0;; hops++) {
-        if (!load8(m, h->segmap + segment, &back) || back == SEGMENT_FREE || back > segment ||
+        if (!load_u8(m, h->segmap + segment, &back) || back == SEGMENT_FREE || back > segment ||
             hops > SEGMENT_HOPS_MAX)
             return false;
         if (back == 0)
@@ -144,7 +145,7 @@ static bool find_block(const struct code_cache *c, const struct memory *m, uint6
         segment -= back;
     }
     uint64_t block = h->low + (segment << h->log2_segment);
-    if (!load8(m, block + (uint64_t)c->layout->block_used, &used) || !used)
+    if (!load_u8(m, block + (uint64_t)c->layout->block_used, &used) || !used)
         return false;
     *ret = block + (uint64_t)c->layout->sizeof_block;
     return true;
@@ -163,8 +164,8 @@ static bool read_bounds(const struct hotspot_layout *l, const struct memory *m, 
 {
     int32_t offset, end;
     if (l->blob_code_begin != LAYOUT_NONE)
-        return load64(m, b->address + (uint64_t)l->blob_code_begin, &b->begin) &&
-               load64(m, b->address + (uint64_t)l->blob_code_end, &b->end);
+        return load_u64(m, b->address + (uint64_t)l->blob_code_begin, &b->begin) &&
+               load_u64(m, b->address + (uint64_t)l->blob_code_end, &b->end);
     if (!load_i32(m, b->address + (uint64_t)l->blob_code_offset, &offset) ||
         !load_i32(m, b->address + (uint64_t)l->blob_data_offset, &end))
         return false;
@@ -211,7 +212,7 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
         __builtin_prefetch((const void *)(uintptr_t)(b.address + at));
     if (!load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 ||
         size > BLOB_SIZE_MAX || pc - b.address >= (uint64_t)size || !read_bounds(l, m, &b) ||
-        !load64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
+        !load_u64(m, b.address + (uint64_t)l->blob_name, &b.name) ||
         !load_i32(m, b.address + (uint64_t)l->blob_frame_size, &words))
         return false;
     if (b.begin < b.address || b.end > b.address + (uint64_t)size || b.begin > b.end)
@@ -219,7 +220,7 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
     /* The field has 16 bits from JDK 23 on. */
     if (l->blob_mutable_data != LAYOUT_NONE) {
         uint16_t offset;
-        if (!load16(m, b.address + (uint64_t)l->blob_frame_complete, &offset))
+        if (!load_u16(m, b.address + (uint64_t)l->blob_frame_complete, &offset))
             return false;
         b.frame_offset = (int16_t)offset;
     } else if (!load_i32(m, b.address + (uint64_t)l->blob_frame_complete, &b.frame_offset)) {
@@ -263,13 +264,13 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
     const struct memory *m = s->memory;
     int32_t pcs, end, metadata, scopes;
     uint64_t base = b->address;
-    if (!load64(m, base + (uint64_t)l->nm_method, &s->method) ||
+    if (!load_u64(m, base + (uint64_t)l->nm_method, &s->method) ||
         !load_i32(m, base + (uint64_t)l->nm_scopes_pcs, &pcs))
         return false;
     if (l->nm_immutable_data != LAYOUT_NONE) {
         uint64_t data, mutable;
-        if (!load64(m, base + (uint64_t)l->nm_immutable_data, &data) ||
-            !load64(m, base + (uint64_t)l->blob_mutable_data, &mutable) ||
+        if (!load_u64(m, base + (uint64_t)l->nm_immutable_data, &data) ||
+            !load_u64(m, base + (uint64_t)l->blob_mutable_data, &mutable) ||
             !load_i32(m, base + (uint64_t)l->blob_relocation_size, &metadata) ||
             !load_i32(m, base + (uint64_t)l->nm_scopes_data, &scopes))
             return false;
@@ -283,7 +284,7 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
         !load_i32(m, base + (uint64_t)l->nm_dependencies, &end))
         return false;
     if (l->nm_scopes_data_begin != LAYOUT_NONE) {
-        if (!load64(m, base + (uint64_t)l->nm_scopes_data_begin, &s->scopes))
+        if (!load_u64(m, base + (uint64_t)l->nm_scopes_data_begin, &s->scopes))
             return false;
     } else {
         if (!load_i32(m, base + (uint64_t)l->nm_scopes_data, &scopes))
@@ -367,7 +368,7 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
     }
     uint32_t scope = 0;
     if (pcs + low * size < end &&
-        !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
+        !load_u32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
         return false;
     fetch(s.scopes + scope);
     fetch(s.scopes + scope - 64); /* the caller's scope is stored before that of its callee */
@@ -386,7 +387,7 @@ static bool next_byte(struct byte_reader *r, uint8_t *ret)
 {
     uint64_t aligned = r->at & ~UINT64_C(7);
     if (aligned != r->word_at) {
-        if (!load64(r->memory, aligned, &r->word))
+        if (!load_u64(r->memory, aligned, &r->word))
             return false;
         r->word_at = aligned;
     }
@@ -433,7 +434,7 @@ at_each_sample bool code_scopes_next(struct code_scopes *s, struct code_scope *r
         return false;
     /* The callers of a scope are stored before it. */
     if (method == 0 || sender >= s->next ||
-        !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
+        !load_u64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
         return false;
     scope.bci = (int32_t)bci - 1;
     scope.inlined = sender != 0;
@@ -446,7 +447,7 @@ at_each_sample int code_level(const struct code_cache *c, const struct memory *m
                               const struct code_blob *blob)
 {
     uint8_t level;
-    return load8(m, blob->address + (uint64_t)c->layout->nm_comp_level, &level) ? level : 0;
+    return load_u8(m, blob->address + (uint64_t)c->layout->nm_comp_level, &level) ? level : 0;
 }
 
 at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memory *m,
@@ -456,9 +457,9 @@ at_each_sample uint64_t code_entry(const struct code_cache *c, const struct memo
     uint64_t entry = blob->begin;
     uint16_t offset;
     if (l->nm_entry_point != LAYOUT_NONE) {
-        if (!load64(m, blob->address + (uint64_t)l->nm_entry_point, &entry))
+        if (!load_u64(m, blob->address + (uint64_t)l->nm_entry_point, &entry))
             return blob->begin;
-    } else if (load16(m, blob->address + (uint64_t)l->nm_entry_offset, &offset)) {
+    } else if (load_u16(m, blob->address + (uint64_t)l->nm_entry_offset, &offset)) {
         entry += offset;
     }
     return entry >= blob->begin && entry < blob->end ? entry : blob->begin;
@@ -470,7 +471,7 @@ at_each_sample static bool is_handler(const struct memory *m, const struct code_
     uint64_t address;
     int32_t offset;
     if (address_field != LAYOUT_NONE)
-        return load64(m, b->address + (uint64_t)address_field, &address) && address == pc;
+        return load_u64(m, b->address + (uint64_t)address_field, &address) && address == pc;
     return offset_field != LAYOUT_NONE &&
            load_i32(m, b->address + (uint64_t)offset_field, &offset) &&
            b->address + (uint64_t)offset == pc;
@@ -487,7 +488,7 @@ at_each_sample uint64_t code_original_pc(const struct code_cache *c, const struc
           is_handler(m, blob, l->nm_deopt_mh_offset, l->nm_deopt_mh_begin, pc)))
         return pc;
     if (load_i32(m, blob->address + (uint64_t)l->nm_orig_pc, &slot) &&
-        load64(m, sp + (uint64_t)slot, &original) &&
+        load_u64(m, sp + (uint64_t)slot, &original) &&
         original - blob->begin < blob->end - blob->begin)
         return original;
     return pc;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads that may fail. In this process they are done by one instruction whose address our handler
- * for SIGSEGV and SIGBUS knows. A fault there makes the load return false; a fault anywhere else is
- * passed to the previous handler (the VM's, which uses faults for null checks and safepoint polls),
- * unless it is in memory that another process took away (base/backed.h).
- * process_vm_readv would take 300 ns per call, and containers forbid it. Range checks alone do not
- * suffice, because metaspace and code appear and disappear during a walk. A load without a fault
- * takes 1 to 2 ns. All loads are async-signal-safe, provided that SIGSEGV and SIGBUS are not
- * blocked.
+ * Loads that may fail. Its functions begin with load_. In this process they are done by one
+ * instruction whose address our handler for SIGSEGV and SIGBUS knows. A fault there makes the load
+ * return false; a fault anywhere else is passed to the previous handler (the VM's, which uses
+ * faults for null checks and safepoint polls), unless it is in memory that another process took
+ * away (base/backed.h). process_vm_readv would take 300 ns per call, and containers forbid it.
+ * Range checks alone do not suffice, because metaspace and code appear and disappear during a walk.
+ * A load without a fault takes 1 to 2 ns. All loads are async-signal-safe, provided that SIGSEGV
+ * and SIGBUS are not blocked.
  */
 #pragma once
 
@@ -48,7 +48,7 @@ bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret);
 bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len);
 
 /* Reads a naturally aligned value of 8, 4, 2 or 1 bytes; *ret is unchanged on failure. */
-static inline bool load64(const struct memory *m, uint64_t address, uint64_t *ret)
+static inline bool load_u64(const struct memory *m, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address & 7)) {
         uint64_t v;
@@ -61,8 +61,7 @@ static inline bool load64(const struct memory *m, uint64_t address, uint64_t *re
                                      : memory_load_word(address, ret);
 }
 
-static inline bool load_part_(const struct memory *m, uint64_t address, unsigned size,
-                              uint64_t *ret)
+static inline bool load_part(const struct memory *m, uint64_t address, unsigned size, uint64_t *ret)
 {
     unsigned shift = (address & 7) * 8;
     uint64_t word;
@@ -73,34 +72,34 @@ static inline bool load_part_(const struct memory *m, uint64_t address, unsigned
         *ret = word;
         return true;
     }
-    if (!load64(m, address & ~UINT64_C(7), &word))
+    if (!load_u64(m, address & ~UINT64_C(7), &word))
         return false;
     *ret = word >> shift & ((UINT64_C(1) << size * 8) - 1);
     return true;
 }
 
-static inline bool load32(const struct memory *m, uint64_t address, uint32_t *ret)
+static inline bool load_u32(const struct memory *m, uint64_t address, uint32_t *ret)
 {
     uint64_t v;
-    bool ok = load_part_(m, address, 4, &v);
+    bool ok = load_part(m, address, 4, &v);
     if (ok)
         *ret = (uint32_t)v;
     return ok;
 }
 
-static inline bool load16(const struct memory *m, uint64_t address, uint16_t *ret)
+static inline bool load_u16(const struct memory *m, uint64_t address, uint16_t *ret)
 {
     uint64_t v;
-    bool ok = load_part_(m, address, 2, &v);
+    bool ok = load_part(m, address, 2, &v);
     if (ok)
         *ret = (uint16_t)v;
     return ok;
 }
 
-static inline bool load8(const struct memory *m, uint64_t address, uint8_t *ret)
+static inline bool load_u8(const struct memory *m, uint64_t address, uint8_t *ret)
 {
     uint64_t v;
-    bool ok = load_part_(m, address, 1, &v);
+    bool ok = load_part(m, address, 1, &v);
     if (ok)
         *ret = (uint8_t)v;
     return ok;

@@ -25,11 +25,11 @@ bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64
                   struct method_parts *ret)
 {
     struct method_parts p;
-    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &p.constant) ||
-        !is_pointer(p.constant) || !load64(m, p.constant + (uint64_t)l->const_pool, &p.pool) ||
-        !is_pointer(p.pool) || !load64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) ||
-        !is_pointer(p.holder) || !load64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) ||
-        !is_pointer(p.class_name) || !load64(m, p.class_name, &p.symbol))
+    if (!is_pointer(method) || !load_u64(m, method + (uint64_t)l->method_const, &p.constant) ||
+        !is_pointer(p.constant) || !load_u64(m, p.constant + (uint64_t)l->const_pool, &p.pool) ||
+        !is_pointer(p.pool) || !load_u64(m, p.pool + (uint64_t)l->pool_holder, &p.holder) ||
+        !is_pointer(p.holder) || !load_u64(m, p.holder + (uint64_t)l->klass_name, &p.class_name) ||
+        !is_pointer(p.class_name) || !load_u64(m, p.class_name, &p.symbol))
         return false;
     p.symbol = without_count(l, p.symbol);
     *ret = p;
@@ -40,9 +40,9 @@ at_each_sample bool method_parts_still_hold(const struct hotspot_layout *l, cons
                                             uint64_t method, const struct method_parts *p)
 {
     struct method_parts now = {0};
-    return load64(m, method + (uint64_t)l->method_const, &now.constant) &&
-           load64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
-           load64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
+    return load_u64(m, method + (uint64_t)l->method_const, &now.constant) &&
+           load_u64(m, p->constant + (uint64_t)l->const_pool, &now.pool) &&
+           load_u64(m, p->pool + (uint64_t)l->pool_holder, &now.holder) &&
            now.constant == p->constant && now.pool == p->pool && now.holder == p->holder;
 }
 
@@ -51,8 +51,8 @@ at_each_sample bool method_parts_hold(const struct hotspot_layout *l, const stru
 {
     struct method_parts now = {0};
     return method_parts_still_hold(l, m, method, p) &&
-           load64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) &&
-           load64(m, p->class_name, &now.symbol) && now.class_name == p->class_name &&
+           load_u64(m, p->holder + (uint64_t)l->klass_name, &now.class_name) &&
+           load_u64(m, p->class_name, &now.symbol) && now.class_name == p->class_name &&
            without_count(l, now.symbol) == p->symbol;
 }
 
@@ -74,9 +74,9 @@ at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memo
     uint64_t constant;
     uint16_t size;
     uint32_t words;
-    if (!is_pointer(method) || !load64(m, method + (uint64_t)l->method_const, &constant) ||
-        !is_pointer(constant) || !load16(m, constant + (uint64_t)l->const_code_size, &size) ||
-        !load32(m, constant + (uint64_t)l->const_size, &words))
+    if (!is_pointer(method) || !load_u64(m, method + (uint64_t)l->method_const, &constant) ||
+        !is_pointer(constant) || !load_u16(m, constant + (uint64_t)l->const_code_size, &size) ||
+        !load_u32(m, constant + (uint64_t)l->const_size, &words))
         return false;
     /* The ConstMethod's size, in words, includes at least its header and the code. */
     if (words > POOL_MAX || words * 8 < (uint32_t)l->sizeof_const_method + size)
@@ -92,7 +92,7 @@ static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, 
 {
     uint16_t len;
     *ret = BUF(NAME_LIMIT);
-    if (!is_pointer(symbol) || !load16(m, symbol + (uint64_t)l->symbol_length, &len))
+    if (!is_pointer(symbol) || !load_u16(m, symbol + (uint64_t)l->symbol_length, &len))
         return false;
     uint8_t *bytes = buf_add(ret, len);
     return bytes && memory_read(m, symbol + (uint64_t)l->symbol_body, bytes, len);
@@ -107,8 +107,8 @@ static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory
 {
     uint32_t length;
     uint64_t symbol;
-    return load32(m, pool + (uint64_t)l->pool_length, &length) && index > 0 && index < length &&
-           load64(m, pool + (uint64_t)l->sizeof_pool + 8 * (uint64_t)index, &symbol) &&
+    return load_u32(m, pool + (uint64_t)l->pool_length, &length) && index > 0 && index < length &&
+           load_u64(m, pool + (uint64_t)l->sizeof_pool + 8 * (uint64_t)index, &symbol) &&
            read_symbol(l, m, symbol & ~UINT64_C(1), ret);
 }
 
@@ -123,7 +123,7 @@ static bool read_pool_class(const struct hotspot_layout *l, const struct memory 
                             uint16_t index, struct buf *ret)
 {
     uint64_t entry, at = pool + (uint64_t)l->sizeof_pool + 8 * (uint64_t)index;
-    if (!load64(m, at, &entry))
+    if (!load_u64(m, at, &entry))
         return false;
     if (l->version > 8)
         return read_pool_symbol(l, m, pool, (uint16_t)(entry >> 16), ret);
@@ -146,9 +146,9 @@ static void consider(const struct hotspot_layout *l, const struct memory *m, uin
     uint64_t first = pool + (uint64_t)l->sizeof_pool;
     uint32_t entry, length, type;
     struct buf class = BUF(NAME_LIMIT), name = BUF(NAME_LIMIT);
-    if (load32(m, first + 8 * (uint64_t)index, &entry) &&
-        load32(m, pool + (uint64_t)l->pool_length, &length) && (uint16_t)entry < length &&
-        entry >> 16 < length && load32(m, first + 8 * (uint64_t)(entry >> 16), &type) &&
+    if (load_u32(m, first + 8 * (uint64_t)index, &entry) &&
+        load_u32(m, pool + (uint64_t)l->pool_length, &length) && (uint16_t)entry < length &&
+        entry >> 16 < length && load_u32(m, first + 8 * (uint64_t)(entry >> 16), &type) &&
         read_pool_class(l, m, pool, (uint16_t)entry, &class) &&
         read_pool_symbol(l, m, pool, (uint16_t)type, &name))
         generated_target_consider(target, host, text_of(&class), text_of(&name));
@@ -167,12 +167,12 @@ static void find_lambda(const struct hotspot_layout *l, const struct memory *m, 
     size_t host;
     struct str name = text_of(&d->class_name);
     if (!name.len || !generated_name_is_lambda(name.data, name.len, &host) ||
-        l->pool_tags == LAYOUT_NONE || !load64(m, pool + (uint64_t)l->pool_tags, &tags) ||
-        !is_pointer(tags) || !load32(m, pool + (uint64_t)l->pool_length, &length))
+        l->pool_tags == LAYOUT_NONE || !load_u64(m, pool + (uint64_t)l->pool_tags, &tags) ||
+        !is_pointer(tags) || !load_u32(m, pool + (uint64_t)l->pool_length, &length))
         return;
     for (uint32_t i = 1; i < MIN(length, (uint32_t)LAMBDA_POOL_MAX); i++) {
         uint8_t tag = 0;
-        if (load8(m, tags + TAGS_AT + i, &tag) &&
+        if (load_u8(m, tags + TAGS_AT + i, &tag) &&
             (tag == POOL_METHOD || tag == POOL_INTERFACE_METHOD))
             consider(l, m, pool, (uint16_t)i, (struct str){name.data, host}, &d->lambda);
     }
@@ -189,12 +189,12 @@ static void find_interfaces(const struct hotspot_layout *l, const struct memory 
     struct str name = text_of(&d->class_name);
     if (!name.len || !generated_name_is_proxy(name.data, name.len) ||
         l->class_interfaces == LAYOUT_NONE ||
-        !load64(m, holder + (uint64_t)l->class_interfaces, &array) || !is_pointer(array) ||
-        !load32(m, array, &n))
+        !load_u64(m, holder + (uint64_t)l->class_interfaces, &array) || !is_pointer(array) ||
+        !load_u32(m, array, &n))
         return;
     for (uint32_t i = 0; i < MIN(n, (uint32_t)INTERFACES_MAX); i++) {
         struct buf interface = BUF(NAME_LIMIT);
-        if (load64(m, array + FIRST_AT + 8 * (uint64_t)i, &class) &&
+        if (load_u64(m, array + FIRST_AT + 8 * (uint64_t)i, &class) &&
             method_class_name(l, m, class, &interface))
             generated_target_implements(&d->lambda, text_of(&interface));
         buf_release(&interface);
@@ -207,7 +207,7 @@ static bool read_source_file(const struct hotspot_layout *l, const struct memory
     uint16_t index;
     uint64_t at = l->pool_source_file != LAYOUT_NONE ? p->pool + (uint64_t)l->pool_source_file
                                                      : p->holder + (uint64_t)l->class_source_file;
-    if (!load16(m, at, &index))
+    if (!load_u16(m, at, &index))
         return false;
     return index == 0 || read_pool_symbol(l, m, p->pool, index, ret);
 }
@@ -220,7 +220,7 @@ struct line_reader {
 
 static bool read_byte(struct line_reader *r, uint8_t *ret)
 {
-    return r->at < r->end && load8(r->memory, r->at++, ret);
+    return r->at < r->end && load_u8(r->memory, r->at++, ret);
 }
 
 static bool read_signed(struct line_reader *r, int32_t *ret)
@@ -265,9 +265,9 @@ static int read_lines(const struct hotspot_layout *l, const struct memory *m, ui
                       struct method_description *d)
 {
     uint32_t flags, words;
-    if (d->code_size == 0 || !load32(m, constant + (uint64_t)l->const_flags, &flags) ||
+    if (d->code_size == 0 || !load_u32(m, constant + (uint64_t)l->const_flags, &flags) ||
         !(flags & (uint32_t)l->has_line_numbers) ||
-        !load32(m, constant + (uint64_t)l->const_size, &words))
+        !load_u32(m, constant + (uint64_t)l->const_size, &words))
         return 0;
     uint64_t begin = constant + (uint64_t)l->sizeof_const_method + d->code_size,
              end = constant + 8 * (uint64_t)words;
@@ -295,8 +295,8 @@ static int read_lines(const struct hotspot_layout *l, const struct memory *m, ui
 static uint64_t find_loader(const struct hotspot_layout *l, const struct memory *m, uint64_t class)
 {
     uint64_t data, loader;
-    return load64(m, class + (uint64_t)l->klass_loader_data, &data) &&
-                   load64(m, data + (uint64_t)l->loader_data_loader, &loader) && loader
+    return load_u64(m, class + (uint64_t)l->klass_loader_data, &data) &&
+                   load_u64(m, data + (uint64_t)l->loader_data_loader, &loader) && loader
                ? data
                : 0;
 }
@@ -305,10 +305,10 @@ static int describe(const struct hotspot_layout *l, const struct memory *m, uint
                     const struct method_parts *p, struct method_description *d)
 {
     uint16_t name, signature;
-    if (!load16(m, p->constant + (uint64_t)l->const_name, &name) ||
-        !load16(m, p->constant + (uint64_t)l->const_signature, &signature) ||
-        !load16(m, p->constant + (uint64_t)l->const_code_size, &d->code_size) ||
-        !load16(m, method + (uint64_t)l->method_access, &d->modifiers) ||
+    if (!load_u16(m, p->constant + (uint64_t)l->const_name, &name) ||
+        !load_u16(m, p->constant + (uint64_t)l->const_signature, &signature) ||
+        !load_u16(m, p->constant + (uint64_t)l->const_code_size, &d->code_size) ||
+        !load_u16(m, method + (uint64_t)l->method_access, &d->modifiers) ||
         !read_symbol(l, m, p->class_name, &d->class_name) ||
         !read_pool_symbol(l, m, p->pool, name, &d->name) ||
         !read_pool_symbol(l, m, p->pool, signature, &d->signature) ||
@@ -345,7 +345,7 @@ bool method_class_name(const struct hotspot_layout *l, const struct memory *m, u
                        struct buf *ret)
 {
     uint64_t symbol;
-    return is_pointer(address) && load64(m, address + (uint64_t)l->klass_name, &symbol) &&
+    return is_pointer(address) && load_u64(m, address + (uint64_t)l->klass_name, &symbol) &&
            read_symbol(l, m, symbol, ret);
 }
 

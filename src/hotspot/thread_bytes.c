@@ -10,7 +10,7 @@ struct reading {
 static uint64_t word(const struct memory *m, uint64_t address)
 {
     uint64_t value = 0;
-    (void)load64(m, address, &value);
+    (void)load_u64(m, address, &value);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return value;
 }

@@ -13,8 +13,8 @@ void unloads_find(struct unloads *ret, const struct hotspot_layout *l, const str
     uint64_t start;
     uint32_t used;
     *ret = (struct unloads){0};
-    if (!l->perf_start || m->read || !load64(m, l->perf_start, &start) ||
-        !load32(m, start + PROLOGUE_USED, &used) || used > USED_MAX)
+    if (!l->perf_start || m->read || !load_u64(m, l->perf_start, &start) ||
+        !load_u32(m, start + PROLOGUE_USED, &used) || used > USED_MAX)
         return;
     for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
         u.counters[i] = (uint64_t)(uintptr_t)hsperf_number_at((const uint8_t *)(uintptr_t)start,
@@ -26,8 +26,8 @@ void unloads_find(struct unloads *ret, const struct hotspot_layout *l, const str
 at_each_sample uint32_t unloads_epoch(const struct unloads *u, const struct memory *m)
 {
     uint64_t classes, shared;
-    if (!u->counters[0] || !load64(m, u->counters[0], &classes) ||
-        !load64(m, u->counters[1], &shared))
+    if (!u->counters[0] || !load_u64(m, u->counters[0], &classes) ||
+        !load_u64(m, u->counters[1], &shared))
         return 0;
     /* Never 0; it repeats only after two thousand million classes. */
     return (uint32_t)(classes + shared) | UINT32_C(1) << 31;

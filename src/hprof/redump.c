@@ -11,7 +11,7 @@ struct str redump_string(const struct redump *r, uint64_t id)
     if (!at)
         return (struct str){"", 0};
     const uint8_t *body = (const uint8_t *)(uintptr_t)*at; /* NOLINT: the map holds addresses */
-    return (struct str){(const char *)body + ID, u4_at(body - 4) - ID};
+    return (struct str){(const char *)body + ID, redump_u4_at(body - 4) - ID};
 }
 
 const char *redump_source_name(struct redump *r, struct str s)
@@ -21,7 +21,7 @@ const char *redump_source_name(struct redump *r, struct str s)
     buf_u8(&b, 0);
     const char *name = buf_error(&b) ? NULL : arena_copy(&r->arena, b.data, b.len);
     if (!name)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
     return name ? name : "";
 }
 
@@ -49,7 +49,7 @@ static void cut_piece(struct redump *r, const uint8_t *at, size_t n)
         }
     }
     if (vec_push(&r->pieces, ((struct piece){at, n})) < 0)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
 }
 
 /* The agent's classes, their instances and the roots that keep them are left out. */
@@ -58,13 +58,13 @@ static bool is_agents(struct redump *r, unsigned tag, const uint8_t *at)
     const struct class *c;
     switch (tag) {
     case HPROF_INSTANCE_DUMP:
-        c = class_of(r, id_at(at + INSTANCE_CLASS));
+        c = redump_class_of(r, redump_id_at(at + INSTANCE_CLASS));
         return c && c->agents;
     case HPROF_OBJECT_ARRAY_DUMP:
     case HPROF_PRIMITIVE_ARRAY_DUMP:
         return false;
     default:
-        return redump_object(r, id_at(at + 1)) == 0;
+        return redump_object(r, redump_id_at(at + 1)) == 0;
     }
 }
 
@@ -85,19 +85,19 @@ void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *
         switch (tag) {
         case HPROF_INSTANCE_DUMP:
             head = cursor_take(&c, INSTANCE_BYTES - 1);
-            cursor_skip(&c, head ? u4_at(head + INSTANCE_BYTES - 5) : 0);
+            cursor_skip(&c, head ? redump_u4_at(head + INSTANCE_BYTES - 5) : 0);
             visit = v->instance;
             break;
         case HPROF_OBJECT_ARRAY_DUMP:
             head = cursor_take(&c, ARRAY_CLASS + ID - 1);
-            cursor_skip(&c, head ? (size_t)ID * u4_at(head + ARRAY_LENGTH - 1) : 0);
+            cursor_skip(&c, head ? (size_t)ID * redump_u4_at(head + ARRAY_LENGTH - 1) : 0);
             visit = v->object_array;
             break;
         case HPROF_PRIMITIVE_ARRAY_DUMP:
             head = cursor_take(&c, ARRAY_TYPE);
             type = head ? hprof_type_size(head[ARRAY_TYPE - 1], ID) : 0;
             c.failed |= !type;
-            cursor_skip(&c, head ? (size_t)type * u4_at(head + ARRAY_LENGTH - 1) : 0);
+            cursor_skip(&c, head ? (size_t)type * redump_u4_at(head + ARRAY_LENGTH - 1) : 0);
             visit = v->primitive_array;
             break;
         case HPROF_CLASS_DUMP:
@@ -117,7 +117,7 @@ void redump_visit_part(struct redump *r, struct cursor c, const struct visitor *
         }
         if (is_agents(r, tag, at)) {
             if (tag == HPROF_INSTANCE_DUMP && v->pieces)
-                redump_substitute(r, id_at(at + 1), 0);
+                redump_substitute(r, redump_id_at(at + 1), 0);
             continue;
         }
         if (v->pieces)

@@ -28,16 +28,16 @@ struct emitter {
 
 static void put_ours(const struct redump *r, uint8_t *at)
 {
-    uint64_t id = id_at(at), other = redump_object(r, id);
+    uint64_t id = redump_id_at(at), other = redump_object(r, id);
     if (unlikely(other != id))
-        put_id_at(at, other);
+        redump_put_id_at(at, other);
 }
 
 static void patch_object(const struct redump *r, uint8_t *at)
 {
     uint32_t trace = redump_object_trace(r, at);
     put_ours(r, at + 1);
-    put_u4_at(at + OBJECT_TRACE, trace);
+    redump_put_u4_at(at + OBJECT_TRACE, trace);
 }
 
 static void patch_root(struct redump *r, const uint8_t *from, size_t n)
@@ -46,18 +46,19 @@ static void patch_root(struct redump *r, const uint8_t *from, size_t n)
     put_ours(r, at + 1);
     switch (*at) {
     case HPROF_ROOT_THREAD_OBJECT:
-        put_u4_at(at + ROOT_THREAD + 4, redump_trace(r, u4_at(at + ROOT_THREAD + 4)));
-        put_u4_at(at + ROOT_THREAD, redump_thread(r, u4_at(at + ROOT_THREAD)));
+        redump_put_u4_at(at + ROOT_THREAD + 4, redump_trace(r, redump_u4_at(at + ROOT_THREAD + 4)));
+        redump_put_u4_at(at + ROOT_THREAD, redump_thread(r, redump_u4_at(at + ROOT_THREAD)));
         break;
     case HPROF_ROOT_JNI_LOCAL:
     case HPROF_ROOT_JAVA_FRAME:
-        put_u4_at(at + ROOT_THREAD + 4,
-                  redump_root_frame(r, u4_at(at + ROOT_THREAD), u4_at(at + ROOT_THREAD + 4)));
-        put_u4_at(at + ROOT_THREAD, redump_thread(r, u4_at(at + ROOT_THREAD)));
+        redump_put_u4_at(at + ROOT_THREAD + 4,
+                         redump_root_frame(r, redump_u4_at(at + ROOT_THREAD),
+                                           redump_u4_at(at + ROOT_THREAD + 4)));
+        redump_put_u4_at(at + ROOT_THREAD, redump_thread(r, redump_u4_at(at + ROOT_THREAD)));
         break;
     case HPROF_ROOT_NATIVE_STACK:
     case HPROF_ROOT_THREAD_BLOCK:
-        put_u4_at(at + ROOT_THREAD, redump_thread(r, u4_at(at + ROOT_THREAD)));
+        redump_put_u4_at(at + ROOT_THREAD, redump_thread(r, redump_u4_at(at + ROOT_THREAD)));
         break;
     default:
         break;
@@ -85,7 +86,7 @@ static void patch_class(struct redump *r, const uint8_t *from, size_t n)
 static void patch_instance(struct redump *r, const uint8_t *from, size_t n)
 {
     uint8_t *at = (uint8_t *)from;
-    const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
+    const struct class *c = redump_class_of(r, redump_id_at(at + INSTANCE_CLASS));
     patch_object(r, at);
     for (uint32_t i = 0; c && i < c->n_references; i++) {
         size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
@@ -212,5 +213,5 @@ void redump_emit_binary(struct redump *r)
     emit_pieces(&e);
     while (n)
         pthread_join(threads[--n], NULL);
-    fail(r, e.error ? e.error : e.written < r->pieces.len ? -ENOMEM : 0);
+    redump_fail(r, e.error ? e.error : e.written < r->pieces.len ? -ENOMEM : 0);
 }

@@ -30,7 +30,7 @@ uint32_t redump_root_frame(const struct redump *r, uint32_t thread_serial, uint3
 
 uint32_t redump_object_trace(const struct redump *r, const uint8_t *at)
 {
-    uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, id_at(at + 1)) : 0;
+    uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, redump_id_at(at + 1)) : 0;
     return trace ? trace : r->how->empty_trace;
 }
 
@@ -40,7 +40,7 @@ static void emit_class_name(struct redump *r, uint64_t dump_serial, const struct
     uint64_t name = *r->how->next_string;
     *r->how->next_string += 2;
     if (map_put(&r->serials, dump_serial, serial) < 0)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
     hprof_utf8(r->how->binary, name, c->source_name, strlen(c->source_name));
     hprof_load_class(r->how->binary, serial, c->id, r->how->empty_trace, name);
 }
@@ -59,10 +59,10 @@ static void emit_names(struct redump *r)
 
 static void emit_frame(struct redump *r, const uint8_t *frame, uint64_t our_id)
 {
-    uint64_t method = id_at(frame + ID), signature = id_at(frame + 2 * ID),
-             source = id_at(frame + 3 * ID);
-    uint32_t serial = u4_at(frame + 4 * ID);
-    int32_t line = (int32_t)u4_at(frame + 4 * ID + 4);
+    uint64_t method = redump_id_at(frame + ID), signature = redump_id_at(frame + 2 * ID),
+             source = redump_id_at(frame + 3 * ID);
+    uint32_t serial = redump_u4_at(frame + 4 * ID);
+    int32_t line = (int32_t)redump_u4_at(frame + 4 * ID + 4);
     if (r->how->binary) {
         const uint64_t *our_class = map_get(&r->serials, serial);
         hprof_frame(r->how->binary, our_id, method, signature, source,
@@ -81,7 +81,7 @@ static void emit_frame(struct redump *r, const uint8_t *frame, uint64_t our_id)
 
 static bool is_agents_frame(const struct redump *r, const uint8_t *frame)
 {
-    const uint64_t *index = map_get(&r->by_serial, u4_at(frame + 4 * ID));
+    const uint64_t *index = map_get(&r->by_serial, redump_u4_at(frame + 4 * ID));
     return index && r->classes.data[*index].agents;
 }
 
@@ -97,7 +97,7 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
     uint32_t our_serial = (*r->how->next_trace)++;
     uint64_t *ids = calloc(n, sizeof(*ids));
     if (!ids || map_put(&r->traces, serial, our_serial) < 0)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
     if (r->how->text)
         hprof_text_trace(r->how->text, our_serial, r->how->thread_in_trace ? thread : 0);
     uint32_t kept = 0;
@@ -110,7 +110,7 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
             *r->how->next_frame += 2;
             emit_frame(r, frame, ids[kept++]);
         } else if (left_out_add(&r->left_out, serial, n, i) < 0) {
-            fail(r, -ENOMEM);
+            redump_fail(r, -ENOMEM);
         }
     }
     if (r->how->binary && !r->error)
@@ -120,30 +120,31 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
 
 static void emit_text_root(struct redump *r, const uint8_t *at, size_t n)
 {
-    uint64_t object = redump_object(r, id_at(at + 1)), a = 0;
+    uint64_t object = redump_object(r, redump_id_at(at + 1)), a = 0;
     uint32_t b = 0;
     const char *name = "";
     const struct class *c;
     switch (*at) {
     case HPROF_ROOT_THREAD_OBJECT:
-        a = redump_thread(r, u4_at(at + ROOT_THREAD));
-        b = redump_trace(r, u4_at(at + ROOT_THREAD + 4));
+        a = redump_thread(r, redump_u4_at(at + ROOT_THREAD));
+        b = redump_trace(r, redump_u4_at(at + ROOT_THREAD + 4));
         break;
     case HPROF_ROOT_JNI_GLOBAL:
-        a = id_at(at + 1 + ID);
+        a = redump_id_at(at + 1 + ID);
         b = r->how->empty_trace;
         break;
     case HPROF_ROOT_JNI_LOCAL:
     case HPROF_ROOT_JAVA_FRAME:
-        b = redump_root_frame(r, u4_at(at + ROOT_THREAD), u4_at(at + ROOT_THREAD + 4));
-        a = redump_thread(r, u4_at(at + ROOT_THREAD));
+        b = redump_root_frame(r, redump_u4_at(at + ROOT_THREAD),
+                              redump_u4_at(at + ROOT_THREAD + 4));
+        a = redump_thread(r, redump_u4_at(at + ROOT_THREAD));
         break;
     case HPROF_ROOT_NATIVE_STACK:
     case HPROF_ROOT_THREAD_BLOCK:
-        a = redump_thread(r, u4_at(at + ROOT_THREAD));
+        a = redump_thread(r, redump_u4_at(at + ROOT_THREAD));
         break;
     case HPROF_ROOT_STICKY_CLASS:
-        c = class_of(r, id_at(at + 1));
+        c = redump_class_of(r, redump_id_at(at + 1));
         name = c ? c->source_name : "";
         break;
     default:
@@ -155,13 +156,13 @@ static void emit_text_root(struct redump *r, const uint8_t *at, size_t n)
 static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
 {
     static const char *const links[] = {"super", "loader", "signers", "domain"};
-    const struct class *c = class_of(r, id_at(at + 1));
+    const struct class *c = redump_class_of(r, redump_id_at(at + 1));
     struct hprof_text *t = r->how->text;
     struct cursor b = cursor_of(at, n);
-    hprof_text_class(t, id_at(at + 1), c ? c->source_name : "", r->how->empty_trace);
+    hprof_text_class(t, redump_id_at(at + 1), c ? c->source_name : "", r->how->empty_trace);
     for (unsigned i = 0; i < ARRAY_SIZE(links); i++)
         hprof_text_class_link(t, links[i],
-                              redump_object(r, id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
+                              redump_object(r, redump_id_at(at + INSTANCE_CLASS + (size_t)i * ID)));
     cursor_skip(&b, CLASS_FIXED);
     for (unsigned statics = 0; statics < 2; statics++) {
         unsigned count = cursor_be16(&b);
@@ -172,48 +173,49 @@ static void emit_text_class(struct redump *r, const uint8_t *at, size_t n)
             if (type != HPROF_OBJECT || !value)
                 continue;
             if (!statics) {
-                hprof_text_constant(t, (uint32_t)name, redump_object(r, id_at(value)));
+                hprof_text_constant(t, (uint32_t)name, redump_object(r, redump_id_at(value)));
                 continue;
             }
             struct str s = redump_string(r, name);
             char *text = arena_copy(&r->arena, s.data, s.len);
-            hprof_text_static(t, text ? text : "", redump_object(r, id_at(value)));
+            hprof_text_static(t, text ? text : "", redump_object(r, redump_id_at(value)));
         }
     }
 }
 
 static void emit_text_instance(struct redump *r, const uint8_t *at, size_t n)
 {
-    const struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-    hprof_text_object(r->how->text, redump_object(r, id_at(at + 1)), c->size,
+    const struct class *c = redump_class_of(r, redump_id_at(at + INSTANCE_CLASS));
+    hprof_text_object(r->how->text, redump_object(r, redump_id_at(at + 1)), c->size,
                       redump_object_trace(r, at), c->source_name, c->id);
     for (uint32_t i = 0; i < c->n_references; i++) {
         size_t o = INSTANCE_BYTES + (size_t)c->references[i].offset;
         if (o + ID > n)
             break;
-        hprof_text_field(r->how->text, c->references[i].name, redump_object(r, id_at(at + o)));
+        hprof_text_field(r->how->text, c->references[i].name,
+                         redump_object(r, redump_id_at(at + o)));
     }
 }
 
 static void emit_text_object_array(struct redump *r, const uint8_t *at, size_t n)
 {
-    const struct class *c = class_of(r, id_at(at + ARRAY_CLASS));
-    uint32_t len = u4_at(at + ARRAY_LENGTH);
-    hprof_text_array(r->how->text, redump_object(r, id_at(at + 1)),
+    const struct class *c = redump_class_of(r, redump_id_at(at + ARRAY_CLASS));
+    uint32_t len = redump_u4_at(at + ARRAY_LENGTH);
+    hprof_text_array(r->how->text, redump_object(r, redump_id_at(at + 1)),
                      redump_array_size(r, HPROF_OBJECT, len), redump_object_trace(r, at), len,
-                     c ? c->source_name : "java.lang.Object[]", id_at(at + ARRAY_CLASS));
+                     c ? c->source_name : "java.lang.Object[]", redump_id_at(at + ARRAY_CLASS));
     for (uint32_t i = 0; i < len; i++)
         hprof_text_element(r->how->text, i,
-                           redump_object(r, id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
+                           redump_object(r, redump_id_at(at + ARRAY_CLASS + ID + (size_t)i * ID)));
 }
 
 static void emit_text_primitive_array(struct redump *r, const uint8_t *at, size_t n)
 {
-    uint32_t len = u4_at(at + ARRAY_LENGTH);
+    uint32_t len = redump_u4_at(at + ARRAY_LENGTH);
     unsigned type = at[ARRAY_TYPE];
     char name[16];
     snprintf(name, sizeof(name), "%s[]", hprof_type_name(type));
-    hprof_text_array(r->how->text, id_at(at + 1), redump_array_size(r, type, len),
+    hprof_text_array(r->how->text, redump_id_at(at + 1), redump_array_size(r, type, len),
                      redump_object_trace(r, at), len, name, 0);
 }
 
@@ -230,11 +232,11 @@ void redump_emit(struct redump *r, struct cursor file)
         if (!r->error)
             redump_emit_binary(r);
         hprof_dump_end(how->binary);
-        fail(r, hprof_error(how->binary));
+        redump_fail(r, hprof_error(how->binary));
     } else {
         hprof_text_heap_begin(how->text, r->totals.objects, r->totals.bytes, how->when);
         redump_visit(r, file, &emit_text, NULL);
         hprof_text_heap_end(how->text);
-        fail(r, how->text->error);
+        redump_fail(r, how->text->error);
     }
 }

@@ -9,8 +9,8 @@
 void redump_substitute(struct redump *r, uint64_t id, uint64_t ours)
 {
     if (map_put(&r->substitutes, id, ours) < 0)
-        fail(r, -ENOMEM);
-    r->filter[filter_bit(id) / 64] |= UINT64_C(1) << filter_bit(id) % 64;
+        redump_fail(r, -ENOMEM);
+    r->filter[redump_filter_bit(id) / 64] |= UINT64_C(1) << redump_filter_bit(id) % 64;
 }
 
 static void learn_record(struct redump *r, unsigned tag, struct cursor b)
@@ -38,7 +38,7 @@ static void learn_record(struct redump *r, unsigned tag, struct cursor b)
         memset(r->recent, 0, sizeof(r->recent)); /* the classes may have moved */
     }
     if (e < 0)
-        fail(r, e);
+        redump_fail(r, e);
 }
 
 static void learn_root(struct redump *r, const uint8_t *at, size_t n)
@@ -46,22 +46,22 @@ static void learn_root(struct redump *r, const uint8_t *at, size_t n)
     r->totals.roots++;
     if (*at != HPROF_ROOT_THREAD_OBJECT)
         return;
-    struct thread t = {.object = id_at(at + 1),
-                       .serial = u4_at(at + ROOT_THREAD),
-                       .trace = u4_at(at + ROOT_THREAD + 4)};
+    struct thread t = {.object = redump_id_at(at + 1),
+                       .serial = redump_u4_at(at + ROOT_THREAD),
+                       .trace = redump_u4_at(at + ROOT_THREAD + 4)};
     if (map_put(&r->thread_serials, t.serial, r->threads.len) < 0 || vec_push(&r->threads, t) < 0)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
 }
 
 static void learn_class(struct redump *r, const uint8_t *at, size_t n)
 {
-    struct class *c = class_of(r, id_at(at + 1));
+    struct class *c = redump_class_of(r, redump_id_at(at + 1));
     struct cursor b = cursor_of(at, n);
     if (!c || c->dumped)
         return;
     r->totals.objects++;
     c->dumped = true;
-    c->super = id_at(at + 1 + ID + 4);
+    c->super = redump_id_at(at + 1 + ID + 4);
     cursor_skip(&b, CLASS_FIXED);
     redump_skip_typed(&b, 2);
     redump_skip_typed(&b, ID);
@@ -110,11 +110,11 @@ static bool flatten(struct redump *r, struct class *c)
         bool thread = name.len == 16 && memcmp(name.data, "java/lang/Thread", 16) == 0;
         for (uint32_t i = 0; i < k->n_fields; i++) {
             const uint8_t *f = k->fields + i * (ID + 1);
-            struct str s = redump_string(r, id_at(f));
+            struct str s = redump_string(r, redump_id_at(f));
             if (f[ID] == HPROF_OBJECT) {
                 const char *copy = arena_copy(&r->arena, s.data, s.len);
                 if (!copy || vec_push(&refs, ((struct field){offset, copy})) < 0)
-                    fail(r, -ENOMEM);
+                    redump_fail(r, -ENOMEM);
             } else if (thread && f[ID] == HPROF_LONG && s.len == 3 &&
                        memcmp(s.data, "tid", 3) == 0) {
                 c->is_thread = true;
@@ -129,7 +129,7 @@ static bool flatten(struct redump *r, struct class *c)
     c->n_references = (uint32_t)refs.len;
     struct field *kept = arena_alloc(&r->arena, (refs.len + 1) * sizeof(*refs.data));
     if (!kept)
-        fail(r, -ENOMEM);
+        redump_fail(r, -ENOMEM);
     else if (refs.len)
         memcpy(kept, refs.data, refs.len * sizeof(*refs.data));
     c->references = kept;
@@ -153,21 +153,21 @@ uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n)
 /* Some versions write roots after objects, so threads are assembled at the end of the pass. */
 static void learn_thread(struct redump *r, const uint8_t *at)
 {
-    if (map_put(&r->thread_instances, id_at(at + 1), (uintptr_t)at) < 0)
-        fail(r, -ENOMEM);
+    if (map_put(&r->thread_instances, redump_id_at(at + 1), (uintptr_t)at) < 0)
+        redump_fail(r, -ENOMEM);
 }
 
 static void learn_instance(struct redump *r, const uint8_t *at, size_t n)
 {
-    struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
+    struct class *c = redump_class_of(r, redump_id_at(at + INSTANCE_CLASS));
     r->totals.objects++;
     if (!c || !flatten(r, c)) {
         if (vec_push(&r->early, at) < 0)
-            fail(r, -ENOMEM);
+            redump_fail(r, -ENOMEM);
         return;
     }
     if (n < INSTANCE_BYTES + (size_t)c->fields_size)
-        fail(r, -EBADMSG);
+        redump_fail(r, -EBADMSG);
     r->totals.bytes += c->size;
     if (c->is_thread)
         learn_thread(r, at);
@@ -176,13 +176,13 @@ static void learn_instance(struct redump *r, const uint8_t *at, size_t n)
 static void learn_object_array(struct redump *r, const uint8_t *at, size_t n)
 {
     r->totals.objects++;
-    r->totals.bytes += redump_array_size(r, HPROF_OBJECT, u4_at(at + ARRAY_LENGTH));
+    r->totals.bytes += redump_array_size(r, HPROF_OBJECT, redump_u4_at(at + ARRAY_LENGTH));
 }
 
 static void learn_primitive_array(struct redump *r, const uint8_t *at, size_t n)
 {
     r->totals.objects++;
-    r->totals.bytes += redump_array_size(r, at[ARRAY_TYPE], u4_at(at + ARRAY_LENGTH));
+    r->totals.bytes += redump_array_size(r, at[ARRAY_TYPE], redump_u4_at(at + ARRAY_LENGTH));
 }
 
 static const struct visitor learn = {learn_root,         learn_class,           learn_instance,
@@ -196,9 +196,9 @@ static void settle(struct redump *r)
 {
     for (size_t i = 0; i < r->early.len && !r->error; i++) {
         const uint8_t *at = r->early.data[i];
-        struct class *c = class_of(r, id_at(at + INSTANCE_CLASS));
-        if (!c || !flatten(r, c) || u4_at(at + INSTANCE_BYTES - 4) < c->fields_size) {
-            fail(r, r->error ? r->error : -EBADMSG);
+        struct class *c = redump_class_of(r, redump_id_at(at + INSTANCE_CLASS));
+        if (!c || !flatten(r, c) || redump_u4_at(at + INSTANCE_BYTES - 4) < c->fields_size) {
+            redump_fail(r, r->error ? r->error : -EBADMSG);
             return;
         }
         r->totals.bytes += c->size;
@@ -219,8 +219,8 @@ static void settle(struct redump *r)
             continue;
         const uint8_t *instance =
             (const uint8_t *)(uintptr_t)*found; /* NOLINT: the map holds addresses */
-        const struct class *c = class_of(r, id_at(instance + INSTANCE_CLASS));
-        uint64_t java_id = id_at(instance + INSTANCE_BYTES + c->id_offset);
+        const struct class *c = redump_class_of(r, redump_id_at(instance + INSTANCE_CLASS));
+        uint64_t java_id = redump_id_at(instance + INSTANCE_BYTES + c->id_offset);
         if (!r->how->thread ||
             !r->how->thread(r->how->ctx, java_id, &t->our_serial, &t->our_object) || !t->our_object)
             continue;

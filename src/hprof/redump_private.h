@@ -72,39 +72,39 @@ struct redump {
     int error;
 };
 
-static inline void fail(struct redump *r, int error)
+static inline void redump_fail(struct redump *r, int error)
 {
     if (!r->error)
         r->error = error;
 }
 
-static inline uint64_t id_at(const uint8_t *p)
+static inline uint64_t redump_id_at(const uint8_t *p)
 {
     uint64_t v;
     memcpy(&v, p, ID);
     return be64toh(v);
 }
 
-static inline uint32_t u4_at(const uint8_t *p)
+static inline uint32_t redump_u4_at(const uint8_t *p)
 {
     uint32_t v;
     memcpy(&v, p, 4);
     return be32toh(v);
 }
 
-static inline void put_id_at(uint8_t *p, uint64_t v)
+static inline void redump_put_id_at(uint8_t *p, uint64_t v)
 {
     v = htobe64(v);
     memcpy(p, &v, ID);
 }
 
-static inline void put_u4_at(uint8_t *p, uint32_t v)
+static inline void redump_put_u4_at(uint8_t *p, uint32_t v)
 {
     v = htobe32(v);
     memcpy(p, &v, 4);
 }
 
-static inline struct class *class_of(struct redump *r, uint64_t id)
+static inline struct class *redump_class_of(struct redump *r, uint64_t id)
 {
     struct class **recent = &r->recent[(id >> 3 ^ id >> 11) % RECENT];
     struct class *found = *recent;
@@ -141,7 +141,7 @@ enum {
  */
 uint32_t redump_root_frame(const struct redump *r, uint32_t thread_serial, uint32_t frame);
 
-static inline size_t filter_bit(uint64_t id)
+static inline size_t redump_filter_bit(uint64_t id)
 {
     return (size_t)(id / 8 ^ id >> 20) % FILTER_BITS;
 }
@@ -173,7 +173,7 @@ uint64_t redump_array_size(const struct redump *r, unsigned type, uint64_t n);
 /* Returns an object's id in our stream. */
 static inline uint64_t redump_object(const struct redump *r, uint64_t id)
 {
-    if (likely(!(r->filter[filter_bit(id) / 64] >> filter_bit(id) % 64 & 1)))
+    if (likely(!(r->filter[redump_filter_bit(id) / 64] >> redump_filter_bit(id) % 64 & 1)))
         return id;
     const uint64_t *other = map_get(&r->substitutes, id);
     return other ? *other : id;

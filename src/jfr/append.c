@@ -26,7 +26,7 @@ struct appending {
 
 static uint64_t our_ticks(const struct appending *a, const struct rec_chunk *k, int64_t ticks)
 {
-    int64_t since = ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks));
+    int64_t since = rec_ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks));
     int64_t ns = (int64_t)((uint64_t)k->start_ns - (uint64_t)a->epoch_ns + (uint64_t)since);
     return (uint64_t)MAX(ns, 0);
 }
@@ -79,9 +79,9 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
             rec_chunk_skip_value(k, f, c, 0);
             buf_bytes(&a->body, from, c->failed ? 0 : (size_t)(c->at - from));
         } else if (f->unit == REC_TICKS_STAMP) {
-            buf_jfr_long(&a->body, our_ticks(a, k, read_long(k, c)));
+            buf_jfr_long(&a->body, our_ticks(a, k, rec_read_long(k, c)));
         } else {
-            buf_jfr_long(&a->body, (uint64_t)ticks_to_ns(k, read_long(k, c)));
+            buf_jfr_long(&a->body, (uint64_t)rec_ticks_to_ns(k, rec_read_long(k, c)));
         }
         if (c->failed)
             return false;
@@ -94,8 +94,8 @@ static bool copy_fields(struct appending *a, const struct rec_chunk *k, const st
 static bool copy_checkpoint(struct appending *a, const struct rec_chunk *k, uint64_t offset,
                             struct cursor *c)
 {
-    uint64_t start = our_ticks(a, k, read_long(k, c)), duration = (uint64_t)read_long(k, c);
-    uint64_t delta = (uint64_t)read_long(k, c);
+    uint64_t start = our_ticks(a, k, rec_read_long(k, c)), duration = (uint64_t)rec_read_long(k, c);
+    uint64_t delta = (uint64_t)rec_read_long(k, c);
     const uint64_t *to = delta ? map_get(&a->moved, offset + delta) : NULL;
     if (c->failed || (delta && !to))
         return false;
@@ -112,9 +112,9 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
     const uint8_t *begin = *at;
     uint64_t offset = (uint64_t)(begin - k->start);
     struct cursor c = rec_chunk_cursor(k, begin);
-    uint32_t size = (uint32_t)read_int(k, &c);
+    uint32_t size = (uint32_t)rec_read_int(k, &c);
     const uint8_t *after_size = c.at;
-    uint64_t id = (uint64_t)read_long(k, &c);
+    uint64_t id = (uint64_t)rec_read_long(k, &c);
     if (c.failed || size < (size_t)(c.at - begin) || size > (size_t)(k->end - begin))
         return -EBADMSG;
     *at = c.end = begin + size;
@@ -153,11 +153,11 @@ static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
         r = file_write_all(a->to, a->out.data, a->out.len);
     if (r < 0)
         return r;
-    put_big_endian(head + HEAD_SIZE, a->done);
-    put_big_endian(head + HEAD_CONSTANTS, *constants);
-    put_big_endian(head + HEAD_METADATA, *metadata);
-    put_big_endian(head + HEAD_TICKS, our_ticks(a, k, k->start_ticks));
-    put_big_endian(head + HEAD_HZ, NS_PER_SECOND);
+    chunk_put_big_endian(head + HEAD_SIZE, a->done);
+    chunk_put_big_endian(head + HEAD_CONSTANTS, *constants);
+    chunk_put_big_endian(head + HEAD_METADATA, *metadata);
+    chunk_put_big_endian(head + HEAD_TICKS, our_ticks(a, k, k->start_ticks));
+    chunk_put_big_endian(head + HEAD_HZ, NS_PER_SECOND);
     ssize_t n = pwrite(a->to, head, sizeof(head), begin);
     return n == (ssize_t)sizeof(head) ? 0 : n < 0 ? -errno : -EIO;
 }
@@ -184,7 +184,8 @@ static int read_clock(int fd, int64_t *ret_epoch_ns)
     ssize_t n = pread(fd, head, sizeof(head), 0);
     if (n != (ssize_t)sizeof(head))
         return n < 0 ? -errno : -EBADMSG;
-    *ret_epoch_ns = (int64_t)(big_endian(head + HEAD_START) - big_endian(head + HEAD_TICKS));
+    *ret_epoch_ns =
+        (int64_t)(chunk_big_endian(head + HEAD_START) - chunk_big_endian(head + HEAD_TICKS));
     return 0;
 }
 

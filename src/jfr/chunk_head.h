@@ -26,14 +26,14 @@ enum {
  */
 #define JFR_PART_OF_TIME 8
 
-static inline uint64_t big_endian(const uint8_t *at)
+static inline uint64_t chunk_big_endian(const uint8_t *at)
 {
     uint64_t v;
     memcpy(&v, at, sizeof(v));
     return be64toh(v);
 }
 
-static inline void put_big_endian(uint8_t *at, uint64_t v)
+static inline void chunk_put_big_endian(uint8_t *at, uint64_t v)
 {
     v = htobe64(v);
     memcpy(at, &v, sizeof(v));

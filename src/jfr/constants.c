@@ -93,11 +93,11 @@ static void scan_span(struct jfr_writer *w, const struct chunk *c, uint32_t b, u
     const uint8_t *at = start + r->scanned[b];
     pthread_mutex_lock(&w->dict);
     while (end - at >= (ptrdiff_t)JFR_MIN_PAD) {
-        uint16_t code = load_code(at);
-        uint32_t size = load_size(at);
+        uint16_t code = jfr_load_code(at);
+        uint32_t size = jfr_load_size(at);
         if (code == CODE_PAD || size < JFR_EVENT_HEAD || size > (size_t)(end - at))
             break;
-        uint32_t type = code_type(code) - JFR_TYPE_BASE;
+        uint32_t type = jfr_type_of_code(code) - JFR_TYPE_BASE;
         if (type < w->types.len) {
             struct cursor body = cursor_of(at + JFR_EVENT_HEAD, size - JFR_EVENT_HEAD);
             while (code & CODE_WIDER && cursor_u8(&body) & 0x80)
@@ -142,7 +142,7 @@ struct checkpoint {
 
 static void close_section(struct checkpoint *p)
 {
-    uint32_t word = size_word(p->count);
+    uint32_t word = jfr_size_word(p->count);
     if (p->count && !buf_error(&p->out))
         memcpy(p->out.data + p->count_at, &word, sizeof(word));
     p->count = 0;
@@ -179,7 +179,7 @@ static void checkpoint_write(struct jfr_writer *w, struct checkpoint *p)
     if (buf_error(&p->out) || !begin_own(w, c, p->out.len + 40, &e)) {
         atomic_fetch_add(&w->lost_constants, p->sections);
     } else {
-        uint64_t at = offset_in_chunk(c, e.start);
+        uint64_t at = jfr_offset_in_chunk(c, e.start);
         jfr_put_time(&e, now_ns());
         jfr_put_long(&e, 0);
         jfr_put_long(&e, c->last_checkpoint ? (int64_t)(c->last_checkpoint - at) : 0);
@@ -189,7 +189,7 @@ static void checkpoint_write(struct jfr_writer *w, struct checkpoint *p)
         jfr_slot_commit(&e, CODE_CHECKPOINT);
         w->constant_bytes += p->out.len;
         c->last_checkpoint = at;
-        header_store(c, HEAD_CONSTANTS, at);
+        jfr_header_store(c, HEAD_CONSTANTS, at);
     }
     p->sections = 0;
     buf_clear(&p->out);

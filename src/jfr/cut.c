@@ -18,7 +18,7 @@ static size_t last_chunk(const uint8_t *file, size_t len, size_t *ret_len)
 {
     size_t last = SIZE_MAX;
     for (size_t at = 0; len - at >= JFR_CHUNK_HEAD && memcmp(file + at, "FLR", 4) == 0;) {
-        uint64_t size = big_endian(file + at + HEAD_SIZE);
+        uint64_t size = chunk_big_endian(file + at + HEAD_SIZE);
         if (size < JFR_CHUNK_HEAD)
             break;
         last = at;
@@ -92,7 +92,7 @@ int jfr_cut_copy(int fd)
     size_t len, at = 0, used;
     int r = map_file(fd, PROT_READ | PROT_WRITE, &file, &len, &at, &used);
     if (used) {
-        put_big_endian(file + at + HEAD_SIZE, used);
+        chunk_put_big_endian(file + at + HEAD_SIZE, used);
         file[at + FEATURES] |= FINAL;
     }
     if (len)

@@ -25,7 +25,7 @@ at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *
             continue;
         uint8_t *block = r->blocks + (uint64_t)next * JFR_BLOCK;
         if (n > 1)
-            store_size(block, n * JFR_BLOCK);
+            jfr_store_size(block, n * JFR_BLOCK);
         atomic_store_explicit(&r->span[next], n, memory_order_release);
         if (!worker && limit - next - n < 64)
             waker_wake(w->waker);
@@ -106,11 +106,11 @@ at_each_sample void jfr_slot_commit(struct jfr_event *e, uint16_t code)
         len += wider;
     }
     if (all > len) {
-        store_size(e->start + len, all - len);
-        store_code(e->start + len, CODE_PAD);
+        jfr_store_size(e->start + len, all - len);
+        jfr_store_code(e->start + len, CODE_PAD);
     }
-    store_size(e->start, len);
-    store_code(e->start, code);
+    jfr_store_size(e->start, len);
+    jfr_store_code(e->start, code);
     if (e->span)
         atomic_fetch_or_explicit(e->span, SPAN_RETIRED, memory_order_release);
     else
@@ -249,7 +249,7 @@ at_each_sample void jfr_commit(struct jfr_event *e)
         jfr_abort(e);
         return;
     }
-    jfr_slot_commit(e, type_code(e->type + JFR_TYPE_BASE));
+    jfr_slot_commit(e, jfr_code_of_type(e->type + JFR_TYPE_BASE));
     /* Only the thread that holds the slot writes the number. */
     uint64_t events = atomic_load_explicit(&e->slot->events, memory_order_relaxed);
     atomic_store_explicit(&e->slot->events, events + 1, memory_order_relaxed);

@@ -65,44 +65,44 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define CODE_METADATA   0x8080u
 #define CODE_CHECKPOINT 0x0081u
 
-static inline uint16_t type_code(uint32_t id)
+static inline uint16_t jfr_code_of_type(uint32_t id)
 {
     return (uint16_t)((id & 0x7f) | 0x80 | id >> 7 << 8);
 }
 
-static inline uint32_t code_type(uint16_t code)
+static inline uint32_t jfr_type_of_code(uint16_t code)
 {
     return (code & 0x7fu) | ((uint32_t)code >> 8 & 0x7f) << 7;
 }
 
-static inline uint32_t size_word(uint32_t size)
+static inline uint32_t jfr_size_word(uint32_t size)
 {
     return (size & 0x7f) | 0x80 | (size >> 7 & 0x7f) << 8 | 0x8000 | (size >> 14 & 0x7f) << 16 |
            0x800000 | (size >> 21 & 0x7f) << 24;
 }
 
-static inline uint32_t word_size(uint32_t word)
+static inline uint32_t jfr_word_size(uint32_t word)
 {
     return (word & 0x7f) | (word >> 8 & 0x7f) << 7 | (word >> 16 & 0x7f) << 14 |
            (word >> 24 & 0x7f) << 21;
 }
 
-static inline void store_size(uint8_t *event, uint32_t size)
+static inline void jfr_store_size(uint8_t *event, uint32_t size)
 {
-    __atomic_store_n((uint32_t *)(void *)event, size_word(size), __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)(void *)event, jfr_size_word(size), __ATOMIC_RELEASE);
 }
 
-static inline void store_code(uint8_t *event, uint16_t code)
+static inline void jfr_store_code(uint8_t *event, uint16_t code)
 {
     __atomic_store_n((uint16_t *)(void *)(event + 4), code, __ATOMIC_RELEASE);
 }
 
-static inline uint32_t load_size(const uint8_t *event)
+static inline uint32_t jfr_load_size(const uint8_t *event)
 {
-    return word_size(__atomic_load_n((const uint32_t *)(const void *)event, __ATOMIC_ACQUIRE));
+    return jfr_word_size(__atomic_load_n((const uint32_t *)(const void *)event, __ATOMIC_ACQUIRE));
 }
 
-static inline uint16_t load_code(const uint8_t *event)
+static inline uint16_t jfr_load_code(const uint8_t *event)
 {
     return __atomic_load_n((const uint16_t *)(const void *)(event + 4), __ATOMIC_ACQUIRE);
 }
@@ -461,12 +461,12 @@ bool constants_update(struct jfr_writer *w, struct chunk *c);
 /* Writes the constants that every chunk contains. */
 void constants_start(struct jfr_writer *w, struct chunk *c);
 
-static inline void header_store(struct chunk *c, unsigned field, uint64_t value)
+static inline void jfr_header_store(struct chunk *c, unsigned field, uint64_t value)
 {
     __atomic_store_n((uint64_t *)(void *)(c->header + field), htobe64(value), __ATOMIC_RELEASE);
 }
 
-static inline uint64_t offset_in_chunk(const struct chunk *c, const uint8_t *event)
+static inline uint64_t jfr_offset_in_chunk(const struct chunk *c, const uint8_t *event)
 {
     return c->region->file_offset + (uint64_t)(event - c->region->blocks) - c->start;
 }

@@ -326,7 +326,7 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
     jfr_put_long(&e, (int64_t)(total - c->reported));
     jfr_put_long(&e, (int64_t)total);
     jfr_put_string(&e, row->of ? row->of : "");
-    jfr_slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
+    jfr_slot_commit(&e, jfr_code_of_type(JFR_LOST + JFR_TYPE_BASE));
     atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
     c->reported = total;
 }

@@ -338,7 +338,7 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
         for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
             jfr_put_bytes_(&e, parts[i]->data, parts[i]->len);
         jfr_slot_commit(&e, CODE_METADATA);
-        header_store(c, HEAD_METADATA, offset_in_chunk(c, e.start));
+        jfr_header_store(c, HEAD_METADATA, jfr_offset_in_chunk(c, e.start));
     }
     w->described = ret ? 0 : m->types_done;
     if (ret && ret != -ENOSPC)

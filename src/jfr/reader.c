@@ -69,14 +69,14 @@ static uint64_t search_metadata(const struct rec_chunk *k)
     uint64_t found = 0;
     for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
         struct cursor c = rec_chunk_cursor(k, at);
-        uint32_t size = (uint32_t)read_int(k, &c);
-        int64_t type = read_long(k, &c);
+        uint32_t size = (uint32_t)rec_read_int(k, &c);
+        int64_t type = rec_read_long(k, &c);
         if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
             break;
         c.end = at + size;
         for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
-            read_long(k, &c);
-        uint32_t strings = (uint32_t)read_int(k, &c);
+            rec_read_long(k, &c);
+        uint32_t strings = (uint32_t)rec_read_int(k, &c);
         if (type == TYPE_METADATA && strings > 16 && strings < size) /* our pads have no strings */
             found = (uint64_t)(at - k->start);
         at += size;
@@ -410,11 +410,12 @@ void rec_chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8
                               .offset = (uint64_t)(at - k->recording->data),
                               .size = (uint32_t)(end - at)};
     if (t->starts)
-        ret->start_ns = (int64_t)((uint64_t)k->start_ns +
-                                  (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)read_long(k, &c) -
-                                                                     (uint64_t)k->start_ticks)));
+        ret->start_ns =
+            (int64_t)((uint64_t)k->start_ns +
+                      (uint64_t)rec_ticks_to_ns(
+                          k, (int64_t)((uint64_t)rec_read_long(k, &c) - (uint64_t)k->start_ticks)));
     if (t->lasts)
-        ret->duration_ns = ticks_to_ns(k, read_long(k, &c));
+        ret->duration_ns = rec_ticks_to_ns(k, rec_read_long(k, &c));
 }
 
 void recording_forget_strings(struct recording *r)
@@ -441,7 +442,7 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
     while (at < k->end) {
         uint32_t size;
         uint64_t id;
-        const uint8_t *body = event_head(k, at, k->end, &size, &id);
+        const uint8_t *body = rec_event_head(k, at, k->end, &size, &id);
         if (unlikely(!body)) {
             recording_damage(
                 r, at, k->cut ? "the last event is not complete" : "an event's size is damaged");
@@ -544,8 +545,8 @@ int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret)
         return error;
     const uint8_t *at = r->data + MIN(offset, r->len);
     struct cursor c = rec_chunk_cursor(k, at);
-    uint32_t size = (uint32_t)read_int(k, &c);
-    const struct type *t = rec_chunk_type(k, (uint64_t)read_long(k, &c));
+    uint32_t size = (uint32_t)rec_read_int(k, &c);
+    const struct type *t = rec_chunk_type(k, (uint64_t)rec_read_long(k, &c));
     if (c.failed || !t || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return -EBADMSG;
     r->last = k;

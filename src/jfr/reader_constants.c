@@ -44,7 +44,7 @@ static void put_utf8(struct buf *b, uint32_t u)
 /* Reads an array of UTF-16 units, each of which is a number. */
 static void read_chars(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
 {
-    uint32_t n = (uint32_t)read_int(k, c);
+    uint32_t n = (uint32_t)rec_read_int(k, c);
     if (n > cursor_left(c)) {
         c->failed = true;
         return;
@@ -62,7 +62,7 @@ static void read_chars(struct rec_chunk *k, struct cursor *c, struct rec_value *
 
 static void read_latin1(struct rec_chunk *k, struct cursor *c, struct rec_value *ret)
 {
-    uint32_t n = (uint32_t)read_int(k, c);
+    uint32_t n = (uint32_t)rec_read_int(k, c);
     const uint8_t *bytes = cursor_take(c, n);
     if (!bytes || !ret)
         return;
@@ -99,13 +99,13 @@ void rec_chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_val
             ret->string.data = "";
         break;
     case 2: {
-        uint64_t id = (uint64_t)read_long(k, c);
+        uint64_t id = (uint64_t)rec_read_long(k, c);
         if (ret && !c->failed)
             read_string_constant(k, id, ret);
         break;
     }
     case 3: {
-        uint32_t n = (uint32_t)read_int(k, c);
+        uint32_t n = (uint32_t)rec_read_int(k, c);
         const uint8_t *bytes = cursor_take(c, n);
         if (ret && bytes)
             set_string(k->recording, ret, (const char *)bytes, n);
@@ -145,7 +145,7 @@ static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struc
                      int depth)
 {
     if (f->constant) {
-        read_long(k, c);
+        rec_read_long(k, c);
         return;
     }
     switch (f->type->kind) {
@@ -161,10 +161,10 @@ static void skip_one(const struct rec_chunk *k, const struct rec_field *f, struc
             cursor_skip(c, 2);
         return;
     case REC_INT:
-        read_int(k, c);
+        rec_read_int(k, c);
         return;
     case REC_LONG:
-        read_long(k, c);
+        rec_read_long(k, c);
         return;
     case REC_FLOAT:
         cursor_skip(c, 4);
@@ -189,7 +189,7 @@ void rec_chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, 
 {
     uint32_t n = 1;
     if (f->array) {
-        n = (uint32_t)read_int(k, c);
+        n = (uint32_t)rec_read_int(k, c);
         if (n > cursor_left(c))
             c->failed = true;
     }
@@ -277,11 +277,11 @@ bool rec_chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, 
  */
 static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uint64_t flags)
 {
-    uint32_t count = (uint32_t)read_int(k, c);
+    uint32_t count = (uint32_t)rec_read_int(k, c);
     if (pool_reserve(t, MIN(count, cursor_left(c))) < 0)
         return false;
     for (uint32_t i = 0; i < count && !c->failed; i++) {
-        uint64_t id = (uint64_t)read_long(k, c);
+        uint64_t id = (uint64_t)rec_read_long(k, c);
         uint64_t place = (uint64_t)(c->at - k->recording->data) | flags;
         if (t->pub.kind == REC_STRING)
             rec_chunk_read_string(k, c, NULL);
@@ -310,20 +310,20 @@ static void chain_damaged(struct rec_chunk *k, const uint8_t *at, const char *wh
 static bool read_checkpoint(struct rec_chunk *k, const uint8_t *at, int64_t *ret_back, bool chained)
 {
     struct cursor c = rec_chunk_cursor(k, at);
-    uint32_t size = (uint32_t)read_int(k, &c);
+    uint32_t size = (uint32_t)rec_read_int(k, &c);
     if (c.failed || size < (size_t)(c.at - at) || size > (size_t)(k->end - at))
         return false;
     c.end = at + size;
-    if (read_long(k, &c) != TYPE_CHECKPOINT)
+    if (rec_read_long(k, &c) != TYPE_CHECKPOINT)
         return false;
-    read_long(k, &c);
-    read_long(k, &c);
-    int64_t back = read_long(k, &c);
+    rec_read_long(k, &c);
+    rec_read_long(k, &c);
+    int64_t back = rec_read_long(k, &c);
     uint8_t flags = cursor_u8(&c);
     bool raw = !chained && flags == 0x40;
-    uint32_t pools = (uint32_t)read_int(k, &c);
+    uint32_t pools = (uint32_t)rec_read_int(k, &c);
     for (uint32_t i = 0; i < pools && !c.failed; i++) {
-        struct type *t = rec_chunk_type(k, (uint64_t)read_long(k, &c));
+        struct type *t = rec_chunk_type(k, (uint64_t)rec_read_long(k, &c));
         if (!t)
             c.failed = true;
         else if (!read_pool(k, t, &c, raw ? PLACE_RAW : 0))
@@ -385,8 +385,8 @@ static void search_checkpoints(struct rec_chunk *k)
     k->searched = true;
     for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
         struct cursor c = rec_chunk_cursor(k, at);
-        uint32_t size = (uint32_t)read_int(k, &c);
-        int64_t type = read_long(k, &c), back;
+        uint32_t size = (uint32_t)rec_read_int(k, &c);
+        int64_t type = rec_read_long(k, &c), back;
         if (c.failed || size < 2 || size > (size_t)(k->end - at))
             return;
         if (type == TYPE_CHECKPOINT)

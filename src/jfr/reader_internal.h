@@ -192,12 +192,12 @@ void recording_damage(struct recording *r, const uint8_t *at, const char *why);
 const char *recording_text(struct recording *r, const char *s, size_t len);
 
 /* ---- numbers ---- */
-static inline int64_t read_long(const struct rec_chunk *k, struct cursor *c)
+static inline int64_t rec_read_long(const struct rec_chunk *k, struct cursor *c)
 {
     return (int64_t)(likely(k->compressed) ? cursor_jfr_long(c) : cursor_be64(c));
 }
 
-static inline int32_t read_int(const struct rec_chunk *k, struct cursor *c)
+static inline int32_t rec_read_int(const struct rec_chunk *k, struct cursor *c)
 {
     return (int32_t)(likely(k->compressed) ? cursor_jfr_long(c) : cursor_be32(c));
 }
@@ -206,8 +206,9 @@ static inline int32_t read_int(const struct rec_chunk *k, struct cursor *c)
  * Reads the size and the type of the event at `at`, which lies before `end`. Returns where its body
  * begins, or NULL when the event is not complete or its size is damaged.
  */
-static inline const uint8_t *event_head(const struct rec_chunk *k, const uint8_t *at,
-                                        const uint8_t *end, uint32_t *ret_size, uint64_t *ret_type)
+static inline const uint8_t *rec_event_head(const struct rec_chunk *k, const uint8_t *at,
+                                            const uint8_t *end, uint32_t *ret_size,
+                                            uint64_t *ret_type)
 {
     const uint8_t *body = at;
     if (likely(k->compressed && end - at >= 2 * VARINT_JFR_MAX)) {
@@ -215,8 +216,8 @@ static inline const uint8_t *event_head(const struct rec_chunk *k, const uint8_t
         *ret_type = varint_jfr(&body);
     } else {
         struct cursor c = cursor_of(at, (size_t)(end - at));
-        *ret_size = (uint32_t)read_int(k, &c);
-        *ret_type = (uint64_t)read_long(k, &c);
+        *ret_size = (uint32_t)rec_read_int(k, &c);
+        *ret_type = (uint64_t)rec_read_long(k, &c);
         body = c.at;
         if (c.failed)
             return NULL;
@@ -239,7 +240,7 @@ static inline struct type *rec_chunk_type(const struct rec_chunk *k, uint64_t id
     return index ? k->types.list.data[*index] : NULL;
 }
 
-static inline int64_t ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
+static inline int64_t rec_ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
 {
     return k->ns_per_tick == 1.0 ? ticks : (int64_t)((double)ticks * k->ns_per_tick);
 }

@@ -26,7 +26,7 @@ struct parse {
 
 static const char *string_of(struct parse *p)
 {
-    uint64_t i = (uint64_t)read_int(p->k, &p->c);
+    uint64_t i = (uint64_t)rec_read_int(p->k, &p->c);
     if (i >= p->n_strings) {
         p->c.failed = true;
         return "";
@@ -36,7 +36,7 @@ static const char *string_of(struct parse *p)
 
 static void read_strings(struct parse *p)
 {
-    uint64_t n = (uint64_t)read_int(p->k, &p->c);
+    uint64_t n = (uint64_t)rec_read_int(p->k, &p->c);
     if (n > cursor_left(&p->c)) {
         p->c.failed = true;
         return;
@@ -197,7 +197,7 @@ static void read_element(struct parse *p, struct type *type, bool in_field, int 
     struct attribute a[MAX_ATTRIBUTES];
     unsigned n = 0;
     const char *name = string_of(p);
-    uint32_t attributes = (uint32_t)read_int(p->k, &p->c);
+    uint32_t attributes = (uint32_t)rec_read_int(p->k, &p->c);
     for (uint32_t i = 0; i < attributes && !p->c.failed; i++) {
         struct attribute one;
         one.name = string_of(p);
@@ -217,7 +217,7 @@ static void read_element(struct parse *p, struct type *type, bool in_field, int 
         add_field(p, a, n);
     else if (type && !strcmp(name, "annotation"))
         add_annotation(p, type, in_field, a, n);
-    uint32_t children = (uint32_t)read_int(p->k, &p->c);
+    uint32_t children = (uint32_t)rec_read_int(p->k, &p->c);
     for (uint32_t i = 0; i < children && !p->c.failed; i++)
         read_element(p, type, in_field || field, depth + 1);
     if (class && !p->c.failed)
@@ -450,14 +450,14 @@ int rec_chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
         k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
     *ret_why = "the description of its events is damaged or missing";
     const uint8_t *start = c.at;
-    uint32_t size = (uint32_t)read_int(k, &c);
+    uint32_t size = (uint32_t)rec_read_int(k, &c);
     if (c.failed || size < (size_t)(c.at - start) || size > (size_t)(k->end - start))
         return -EBADMSG;
     c.end = start + size;
-    if (read_long(k, &c) != TYPE_METADATA)
+    if (rec_read_long(k, &c) != TYPE_METADATA)
         return -EBADMSG;
     for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
-        read_long(k, &c);
+        rec_read_long(k, &c);
     if (c.failed)
         return -EBADMSG;
     const uint8_t *text = c.at;

@@ -208,9 +208,9 @@ static bool run_ops(const struct plan *p, const uint8_t *at, const uint8_t *end,
 
 int64_t plan_start_ns(const struct rec_chunk *k, int64_t ticks)
 {
-    return (
-        int64_t)((uint64_t)k->start_ns +
-                 (uint64_t)ticks_to_ns(k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks)));
+    return (int64_t)((uint64_t)k->start_ns +
+                     (uint64_t)rec_ticks_to_ns(
+                         k, (int64_t)((uint64_t)ticks - (uint64_t)k->start_ticks)));
 }
 
 int64_t plan_start_ticks(const struct plan *p, const uint8_t *body, const uint8_t *limit)
@@ -220,7 +220,7 @@ int64_t plan_start_ticks(const struct plan *p, const uint8_t *body, const uint8_
     if (likely(limit - body >= VARINT_JFR_MAX))
         return (int64_t)varint_jfr(&body);
     struct cursor c = cursor_of(body, (size_t)(limit - body));
-    int64_t ticks = read_long(p->pub.chunk, &c);
+    int64_t ticks = rec_read_long(p->pub.chunk, &c);
     return c.failed ? INT64_MIN : ticks;
 }
 
@@ -232,7 +232,7 @@ bool plan_read_row(const struct plan *p, const uint8_t *limit, struct rec_row *r
         return false;
     row->start_ns = plan_start_ns(k, (int64_t)varint_jfr(&at));
     row->duration_ns = ((const struct type *)(const void *)p->pub.type)->lasts
-                           ? ticks_to_ns(k, (int64_t)varint_jfr(&at))
+                           ? rec_ticks_to_ns(k, (int64_t)varint_jfr(&at))
                            : 0;
     return run_ops(p, at, end, limit, row->values);
 }
@@ -246,7 +246,7 @@ bool plan_read_sample(const struct plan *p, const uint8_t *body, const uint8_t *
         return false;
     ret->start_ns = plan_start_ns(k, (int64_t)varint_jfr(&body));
     if (((const struct type *)(const void *)p->pub.type)->lasts)
-        duration_ns = ticks_to_ns(k, (int64_t)varint_jfr(&body));
+        duration_ns = rec_ticks_to_ns(k, (int64_t)varint_jfr(&body));
     if (!run_ops(p, body, end, limit, values))
         return false;
     uint64_t stack = (uint64_t)values[p->stack], thread = (uint64_t)values[p->thread];

@@ -127,7 +127,7 @@ static void fill(struct reader *from, struct batch *b)
             map_early(from, at, end);
         uint32_t size;
         uint64_t id;
-        const uint8_t *body = event_head(k, at, end, &size, &id);
+        const uint8_t *body = rec_event_head(k, at, end, &size, &id);
         if (unlikely(!body)) {
             b->damage = at;
             b->why = k->cut ? "the last event is not complete" : "an event's size is damaged";

@@ -44,7 +44,7 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
 
 static const char *frame_type(struct reference ref)
 {
-    const char *s = decoded(ref.type, USUAL_FRAME_TYPE, ref.id);
+    const char *s = usual_decoded(ref.type, USUAL_FRAME_TYPE, ref.id);
     struct rec_object o;
     bool raw;
     struct type *type = ref.type;
@@ -80,7 +80,8 @@ static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor
             continue;
         }
         ret->field[t->roles[i]] = f;
-        ret->number[t->roles[i]] = (uint64_t)(f->constant ? read_long(k, c) : read_int(k, c));
+        ret->number[t->roles[i]] =
+            (uint64_t)(f->constant ? rec_read_long(k, c) : rec_read_int(k, c));
     }
 }
 
@@ -105,7 +106,7 @@ static const struct rec_method *frame_method(const struct frame_reader *f, uint6
 {
     if (f->method) {
         id = f->is_raw ? method_of_key(f->k, id) : id;
-        const struct rec_method *known = decoded(f->method, USUAL_METHOD, id);
+        const struct rec_method *known = usual_decoded(f->method, USUAL_METHOD, id);
         if (likely(known != NULL))
             return known;
         return usual_method((struct reference){f->k, f->method, id});
@@ -190,7 +191,7 @@ static int decode_stack(const struct rec_object *o, uint64_t id, bool raw,
             f->type->kind == REC_BOOLEAN) {
             truncated = cursor_u8(&c) != 0;
         } else if (t->roles[i] == ROLE_FRAMES && has_frames(k, f)) {
-            uint64_t n = (uint32_t)read_int(k, &c);
+            uint64_t n = (uint32_t)rec_read_int(k, &c);
             if (n > cursor_left(&c))
                 c.failed = true;
             error = c.failed ? -EBADMSG : room_for(room, n);
@@ -226,7 +227,7 @@ const struct rec_stack *usual_stack(struct reference ref)
 {
     if (!ref.id)
         return NULL;
-    const struct rec_stack *known = decoded(ref.type, USUAL_STACK, ref.id);
+    const struct rec_stack *known = usual_decoded(ref.type, USUAL_STACK, ref.id);
     struct rec_stack_room room = {0};
     if (known || !read_stack(ref, &room)) {
         rec_stack_room_release(&room);

@@ -45,7 +45,7 @@ bool usual_reference(const struct rec_object *o, const char *path, enum usual us
         for (uint32_t j = 0; j < i && !c.failed; j++)
             rec_chunk_skip_value(at.chunk, &at.type->fields[j], &c, 0);
         *ret = (struct reference){at.chunk, (struct type *)(void *)f->type,
-                                  (uint64_t)read_long(at.chunk, &c)};
+                                  (uint64_t)rec_read_long(at.chunk, &c)};
         return !c.failed && ret->type->usual == usual;
     }
     return false;
@@ -147,8 +147,8 @@ static bool read_slots(const struct rec_object *o, struct slots *ret)
             ret->number[role] = cursor_be16(&c);
         else
             ret->number[role] = f->constant || f->type->kind == REC_LONG
-                                    ? (uint64_t)read_long(k, &c)
-                                    : (uint32_t)read_int(k, &c);
+                                    ? (uint64_t)rec_read_long(k, &c)
+                                    : (uint32_t)rec_read_int(k, &c);
     }
     return !c.failed;
 }
@@ -198,7 +198,7 @@ static int64_t symbol_text(const struct rec_object *o, int64_t before)
         return NO_TEXT;
     struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
     if (o->type->fields[0].type->kind == REC_STRING && cursor_u8(&c) == UTF8) {
-        uint32_t n = (uint32_t)read_int(o->chunk, &c);
+        uint32_t n = (uint32_t)rec_read_int(o->chunk, &c);
         const uint8_t *bytes = cursor_take(&c, n);
         struct str text =
             before < 0 ? (struct str){0} : strpool_get(&o->recording->texts, (uint64_t)before);
@@ -221,7 +221,7 @@ static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum
     if (!f || !f->constant)
         return text_number_at(o, path);
     struct type *type = (struct type *)(void *)f->type;
-    uintptr_t known = (uintptr_t)decoded(type, USUAL_SYMBOL, s->number[role]);
+    uintptr_t known = (uintptr_t)usual_decoded(type, USUAL_SYMBOL, s->number[role]);
     if (known)
         return (int64_t)known - 1;
     struct reference ref = {o->chunk, type, s->number[role]};
@@ -275,7 +275,7 @@ static const struct package *package_of(const struct rec_object *o, const struct
     if (!f || !f->constant)
         return &none;
     struct type *type = (struct type *)(void *)f->type;
-    const struct package *known = decoded(type, USUAL_PACKAGE, s->number[ROLE_PACKAGE]);
+    const struct package *known = usual_decoded(type, USUAL_PACKAGE, s->number[ROLE_PACKAGE]);
     if (known)
         return known;
     struct recording *r = o->recording;
@@ -299,7 +299,7 @@ static int64_t loader_of(const struct rec_object *o, const struct slots *s)
     if (!f || !f->constant)
         return NO_TEXT;
     struct type *type = (struct type *)(void *)f->type;
-    uintptr_t known = (uintptr_t)decoded(type, USUAL_LOADER, s->number[ROLE_LOADER]);
+    uintptr_t known = (uintptr_t)usual_decoded(type, USUAL_LOADER, s->number[ROLE_LOADER]);
     if (known)
         return (int64_t)known - 2;
     struct recording *r = o->recording;
@@ -421,7 +421,7 @@ const struct rec_method *usual_method(struct reference ref)
         .number = UINT32_MAX, .name = unresolved, .full = unresolved};
     struct rec_object o;
     bool raw;
-    const struct rec_method *m = decoded(ref.type, USUAL_METHOD, ref.id);
+    const struct rec_method *m = usual_decoded(ref.type, USUAL_METHOD, ref.id);
     if (m)
         return m;
     struct recording *r = ref.chunk->recording;
@@ -438,21 +438,21 @@ const struct rec_method *usual_method(struct reference ref)
 
 /* ---- by path ---- */
 
-#define BY_REFERENCE(name, usual, decode)                              \
-    static const struct rec_##name *name##_by(struct reference ref)    \
-    {                                                                  \
-        struct rec_object at;                                          \
-        bool raw;                                                      \
-        if (!ref.id)                                                   \
-            return NULL;                                               \
-        struct type *type = ref.type;                                  \
-        const struct rec_##name *found = decoded(type, usual, ref.id); \
-        if (found || !usual_resolve(&ref, &at, &raw))                  \
-            return found;                                              \
-        found = decode(&at, usual_before(type, ref.id));               \
-        if (found)                                                     \
-            usual_remember(type, ref.id, found);                       \
-        return found;                                                  \
+#define BY_REFERENCE(name, usual, decode)                                    \
+    static const struct rec_##name *name##_by(struct reference ref)          \
+    {                                                                        \
+        struct rec_object at;                                                \
+        bool raw;                                                            \
+        if (!ref.id)                                                         \
+            return NULL;                                                     \
+        struct type *type = ref.type;                                        \
+        const struct rec_##name *found = usual_decoded(type, usual, ref.id); \
+        if (found || !usual_resolve(&ref, &at, &raw))                        \
+            return found;                                                    \
+        found = decode(&at, usual_before(type, ref.id));                     \
+        if (found)                                                           \
+            usual_remember(type, ref.id, found);                             \
+        return found;                                                        \
     }
 
 BY_REFERENCE(thread, USUAL_THREAD, decode_thread)

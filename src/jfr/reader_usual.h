@@ -15,7 +15,7 @@ struct reference {
 };
 
 /* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
-static inline const void *decoded(const struct type *t, enum usual usual, uint64_t id)
+static inline const void *usual_decoded(const struct type *t, enum usual usual, uint64_t id)
 {
     if (t->usual != usual)
         return NULL;

@@ -9,7 +9,7 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
                      struct rec_value *ret)
 {
     if (f->constant) {
-        ret->id = (uint64_t)read_long(k, c);
+        ret->id = (uint64_t)rec_read_long(k, c);
         return;
     }
     switch (f->type->kind) {
@@ -26,12 +26,12 @@ static void read_one(struct rec_chunk *k, const struct rec_field *f, struct curs
         return;
     }
     case REC_INT: {
-        int32_t number = read_int(k, c);
+        int32_t number = rec_read_int(k, c);
         ret->number = f->is_unsigned ? (int64_t)(uint32_t)number : number;
         return;
     }
     case REC_LONG:
-        ret->number = read_long(k, c);
+        ret->number = rec_read_long(k, c);
         return;
     case REC_FLOAT: {
         uint32_t bits = cursor_be32(c);
@@ -76,7 +76,7 @@ static void read_value(struct rec_chunk *k, const struct rec_field *f, struct cu
         read_one(k, f, c, ret);
         return;
     }
-    ret->count = (uint32_t)read_int(k, c);
+    ret->count = (uint32_t)rec_read_int(k, c);
     ret->object = (struct rec_object){k->recording, k, f->type, c->at, c->end};
     struct rec_field element = *f;
     element.array = false;
@@ -223,10 +223,10 @@ int64_t rec_value_ns(const struct rec_object *o, const struct rec_value *v)
     int64_t result;
     if (v->field->unit == REC_TICKS_STAMP)
         return (int64_t)((uint64_t)k->start_ns +
-                         (uint64_t)ticks_to_ns(
+                         (uint64_t)rec_ticks_to_ns(
                              k, (int64_t)((uint64_t)v->number - (uint64_t)k->start_ticks)));
     if (v->field->unit == REC_TICKS)
-        return ticks_to_ns(k, v->number);
+        return rec_ticks_to_ns(k, v->number);
     if (v->field->unit < ARRAY_SIZE(scale) && scale[v->field->unit]) {
         if (__builtin_mul_overflow(v->number, scale[v->field->unit], &result))
             result = v->number < 0 ? INT64_MIN : INT64_MAX;

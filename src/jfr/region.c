@@ -74,8 +74,8 @@ void region_free(struct region *r)
 static void put_pad(struct region *r, uint32_t block, uint32_t n)
 {
     uint8_t *at = r->blocks + (uint64_t)block * JFR_BLOCK;
-    store_code(at, CODE_PAD);
-    store_size(at, n * JFR_BLOCK);
+    jfr_store_code(at, CODE_PAD);
+    jfr_store_size(at, n * JFR_BLOCK);
 }
 
 /*
@@ -147,7 +147,7 @@ static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
     bool unused = !w->ring.head && r->ready > (uint32_t)atomic_load(&r->bump);
     if (unused) {
         chunk_touch(w, &w->chunk);
-        store_size(last, JFR_BLOCK);
+        jfr_store_size(last, JFR_BLOCK);
     } else if (w->ring.head) {
         region_cover(r, n); /* an earlier chunk precedes it */
     }
@@ -155,12 +155,12 @@ static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
         return -errno;
     if (!unused && !w->ring.head)
         region_cover(r, n);
-    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
+    jfr_header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
     if (unused)
-        store_size(last, (1 + n) * JFR_BLOCK);
+        jfr_store_size(last, (1 + n) * JFR_BLOCK);
     region_format(r, n);
     if (unused)
-        store_size(last, JFR_BLOCK);
+        jfr_store_size(last, JFR_BLOCK);
     return 0;
 }
 

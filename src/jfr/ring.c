@@ -216,7 +216,7 @@ int ring_rotate(struct jfr_writer *w)
     jfr_slot_retire(&old->own);
     chunk_touch(w, old);
     uint64_t bytes = (uint64_t)(uint32_t)atomic_load(&r->bump) * JFR_BLOCK;
-    header_store(old, HEAD_SIZE, bytes);
+    jfr_header_store(old, HEAD_SIZE, bytes);
     w->ring.current = before;
     ring_end(w, bytes);
     w->ring.current = segment;

@@ -62,7 +62,7 @@ static int put_checkpoint(struct ring_taking *t, const struct ring_checkpoint *p
     buf_bytes(&t->out, p->rest + 1, (size_t)(p->e.end - p->rest) - 1);
     if (buf_error(&t->out))
         return buf_error(&t->out);
-    uint32_t word = size_word((uint32_t)(t->out.len - at));
+    uint32_t word = jfr_size_word((uint32_t)(t->out.len - at));
     memcpy(t->out.data + at, &word, sizeof(word));
     *ret_last = here;
     return 0;
@@ -99,7 +99,7 @@ static int put_chain(struct ring_taking *t, const struct ring_chunk *s, bool all
                      uint64_t *ret_last)
 {
     VEC(struct ring_checkpoint) chain = {0};
-    uint64_t at = big_endian(t->bytes + HEAD_CONSTANTS);
+    uint64_t at = chunk_big_endian(t->bytes + HEAD_CONSTANTS);
     struct ring_checkpoint c;
     struct ring_event e;
     int r = 0;
@@ -123,16 +123,16 @@ static void fill_header(const struct ring_taking *t, uint8_t *h, const struct ri
     uint64_t start = MAX(s->ticks, t->from), until = MAX(t->until, start);
     /* If the recorder was killed, the last events came after it last stored the chunk's end. */
     uint64_t ends = last ? until : MIN(MAX(s->ends, start), until);
-    put_big_endian(h + HEAD_START, (uint64_t)(t->epoch_ns + (int64_t)start));
-    put_big_endian(h + HEAD_TICKS, start);
-    put_big_endian(h + HEAD_DURATION, ends - start);
+    chunk_put_big_endian(h + HEAD_START, (uint64_t)(t->epoch_ns + (int64_t)start));
+    chunk_put_big_endian(h + HEAD_TICKS, start);
+    chunk_put_big_endian(h + HEAD_DURATION, ends - start);
     bool final = last && (t->cut->flushed || s->final);
     h[FEATURES] = (uint8_t)(COMPRESSED | (final ? FINAL : 0) | (t->first ? JFR_PART_OF_RING : 0));
 }
 
 int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events, bool last)
 {
-    uint64_t constants = 0, metadata = big_endian(t->bytes + HEAD_METADATA);
+    uint64_t constants = 0, metadata = chunk_big_endian(t->bytes + HEAD_METADATA);
     struct ring_event e;
     uint8_t head[JFR_CHUNK_HEAD];
     off_t start = lseek(t->to, 0, SEEK_CUR);
@@ -153,9 +153,9 @@ int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool event
         r = ring_put_events(t, s);
     if (r || buf_error(&t->out))
         return r ? r : buf_error(&t->out);
-    put_big_endian(head + HEAD_SIZE, t->written + t->out.len);
-    put_big_endian(head + HEAD_METADATA, JFR_CHUNK_HEAD);
-    put_big_endian(head + HEAD_CONSTANTS, constants);
+    chunk_put_big_endian(head + HEAD_SIZE, t->written + t->out.len);
+    chunk_put_big_endian(head + HEAD_METADATA, JFR_CHUNK_HEAD);
+    chunk_put_big_endian(head + HEAD_CONSTANTS, constants);
     fill_header(t, head, s, last);
     r = file_write_all(t->to, t->out.data, t->out.len);
     if (r == 0 && pwrite(t->to, head, sizeof(head), start) < 0)
@@ -197,7 +197,7 @@ int ring_copy_chunk(struct ring_taking *t, const struct ring_chunk *s)
     if (r)
         return r;
     fill_header(t, h, s, false);
-    put_big_endian(h + HEAD_SIZE, s->size);
+    chunk_put_big_endian(h + HEAD_SIZE, s->size);
     r = file_write_all(t->to, h, sizeof(h));
     if (r == 0)
         r = copy_bytes(t, ring_offset_of(t, s->index) + sizeof(h), s->size - sizeof(h));

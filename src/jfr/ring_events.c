@@ -166,7 +166,7 @@ static void put_moved(struct buf *out, const struct ring_event *e, uint64_t star
     buf_bytes(out, e->after_start, (size_t)(e->end - e->after_start));
     if (buf_error(out))
         return;
-    uint32_t word = size_word((uint32_t)(out->len - at));
+    uint32_t word = jfr_size_word((uint32_t)(out->len - at));
     memcpy(out->data + at, &word, sizeof(word));
 }
 

@@ -66,13 +66,13 @@ static bool read_header(const struct ring_taking *t, struct ring_chunk *s)
     if (ring_read_at(t->fd, h, sizeof(h), ring_offset_of(t, s->index)) ||
         memcmp(h, magic, sizeof(magic)) != 0)
         return false;
-    s->size = big_endian(h + HEAD_SIZE);
-    s->start_ns = big_endian(h + HEAD_START);
-    s->ticks = big_endian(h + HEAD_TICKS);
-    s->ends = s->ticks + big_endian(h + HEAD_DURATION);
+    s->size = chunk_big_endian(h + HEAD_SIZE);
+    s->start_ns = chunk_big_endian(h + HEAD_START);
+    s->ticks = chunk_big_endian(h + HEAD_TICKS);
+    s->ends = s->ticks + chunk_big_endian(h + HEAD_DURATION);
     s->final = h[FEATURES] & FINAL;
     return s->size > JFR_CHUNK_HEAD && s->size <= t->head.segment_bytes &&
-           big_endian(h + HEAD_HZ) == NS_PER_SECOND && h[FEATURES] & COMPRESSED &&
+           chunk_big_endian(h + HEAD_HZ) == NS_PER_SECOND && h[FEATURES] & COMPRESSED &&
            s->ends >= s->ticks && s->ends < INT64_MAX && s->start_ns < INT64_MAX;
 }
 
@@ -136,7 +136,7 @@ static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
     int r = ring_read_at(t->fd, t->bytes, s->size, ring_offset_of(t, s->index));
     /* Uses the size that was read first, because the recorder may have changed it since. */
     if (r == 0)
-        put_big_endian(t->bytes + HEAD_SIZE, s->size);
+        chunk_put_big_endian(t->bytes + HEAD_SIZE, s->size);
     if (r == 0)
         r = ring_learn_kinds(t, s->size);
     return r == -ENODATA ? -EBADMSG : r;

@@ -21,16 +21,16 @@ int jfr_span_read(const char *path, struct jfr_span *ret)
             return -errno;
         if (n == 0)
             break;
-        size = (int64_t)big_endian(header + HEAD_SIZE);
+        size = (int64_t)chunk_big_endian(header + HEAD_SIZE);
         if (n < (ssize_t)sizeof(header) || memcmp(header, "FLR", 4) != 0 || size <= 0 ||
             size > INT64_MAX / 2 - at)
             return -EBADMSG;
-        int64_t ticks = (int64_t)big_endian(header + HEAD_TICKS);
+        int64_t ticks = (int64_t)chunk_big_endian(header + HEAD_TICKS);
         if (at == 0) {
             span.first = ticks;
-            span.epoch_ns = (int64_t)big_endian(header + HEAD_START) - ticks;
+            span.epoch_ns = (int64_t)chunk_big_endian(header + HEAD_START) - ticks;
         }
-        span.end = MAX(span.end, ticks + (int64_t)big_endian(header + HEAD_DURATION));
+        span.end = MAX(span.end, ticks + (int64_t)chunk_big_endian(header + HEAD_DURATION));
     }
     if (at == 0)
         return -EBADMSG;

@@ -27,16 +27,16 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
     uint8_t *h = c->header;
     static const uint8_t magic[8] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
     uint8_t *first = h + JFR_CHUNK_HEAD;
-    store_code(first, CODE_PAD);
-    store_size(first, JFR_BLOCK - lead - JFR_CHUNK_HEAD);
+    jfr_store_code(first, CODE_PAD);
+    jfr_store_size(first, JFR_BLOCK - lead - JFR_CHUNK_HEAD);
     memcpy(h, magic, sizeof(magic));
-    header_store(c, HEAD_SIZE, bytes);
-    header_store(c, HEAD_CONSTANTS, 0);
-    header_store(c, HEAD_METADATA, 0);
-    header_store(c, HEAD_DURATION, 0);
-    header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (c->start_ns - w->base_ns));
-    header_store(c, HEAD_TICKS, c->start_ns - w->base_ns);
-    header_store(c, HEAD_HZ, NS_PER_SECOND);
+    jfr_header_store(c, HEAD_SIZE, bytes);
+    jfr_header_store(c, HEAD_CONSTANTS, 0);
+    jfr_header_store(c, HEAD_METADATA, 0);
+    jfr_header_store(c, HEAD_DURATION, 0);
+    jfr_header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (c->start_ns - w->base_ns));
+    jfr_header_store(c, HEAD_TICKS, c->start_ns - w->base_ns);
+    jfr_header_store(c, HEAD_HZ, NS_PER_SECOND);
     h[64] = h[65] = h[66] = 0; /* the chunk is complete */
     h[67] = 1;                 /* integers are compressed */
     c->own.at = first;
@@ -49,7 +49,7 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
 void chunk_touch(const struct jfr_writer *w, struct chunk *c)
 {
     uint64_t until = MIN(now_ns(), w->ends_ns);
-    header_store(c, HEAD_DURATION, until - MIN(c->start_ns, until));
+    jfr_header_store(c, HEAD_DURATION, until - MIN(c->start_ns, until));
 }
 
 void jfr_writer_starts(struct jfr_writer *w, uint64_t ns)
@@ -58,9 +58,9 @@ void jfr_writer_starts(struct jfr_writer *w, uint64_t ns)
     struct chunk *c = &w->chunk;
     if (c->number == 1 && !w->ring.head && ns > c->start_ns) {
         c->start_ns = ns;
-        header_store(c, HEAD_DURATION, 0);
-        header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (ns - w->base_ns));
-        header_store(c, HEAD_TICKS, ns - w->base_ns);
+        jfr_header_store(c, HEAD_DURATION, 0);
+        jfr_header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (ns - w->base_ns));
+        jfr_header_store(c, HEAD_TICKS, ns - w->base_ns);
         chunk_touch(w, c);
     }
     pthread_mutex_unlock(&w->work);
@@ -415,8 +415,8 @@ static int rotate(struct jfr_writer *w)
     jfr_slot_retire(&old->own);
     chunk_touch(w, old);
     chunk_touch(w, &next);
-    header_store(old, HEAD_SIZE, next.start - old->start);
-    store_size(fresh->blocks, JFR_MIN_PAD);
+    jfr_header_store(old, HEAD_SIZE, next.start - old->start);
+    jfr_store_size(fresh->blocks, JFR_MIN_PAD);
     uint64_t own_events = atomic_load(&old->own.events);
     *old = next;
     atomic_store(&old->own.events, own_events);
@@ -456,7 +456,7 @@ static int finish(struct jfr_writer *w)
     chunk_touch(w, c);
     uint64_t end =
         c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
-    header_store(c, HEAD_SIZE, end - c->start);
+    jfr_header_store(c, HEAD_SIZE, end - c->start);
     c->header[67] = 3; /* this is the last chunk */
     if (w->ring.head) {
         ring_end(w, end - c->start);

@@ -15,7 +15,7 @@ PROBE_NATIVE(void, allocated)(JNIEnv *, jclass, jobject, jboolean);
 
 static void report(JNIEnv *env, jobject object)
 {
-    if (!object || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || my.probe_inside || my.quiet ||
+    if (!object || !layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) || my.probe_inside || my.quiet ||
         !atomic_load(&layer.live))
         return;
     my.probe_inside++;
@@ -71,7 +71,7 @@ static jobjectArray JNICALL new_object_array(JNIEnv *env, jsize n, jclass class,
 static jstring string(JNIEnv *env, jstring s)
 {
     static jfieldID value;
-    if (s && event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !my.probe_inside && !my.quiet) {
+    if (s && layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !my.probe_inside && !my.quiet) {
         if (!value) {
             jclass class = (*env)->GetObjectClass(env, s);
             value = (*env)->GetFieldID(env, class, "value", "[C");

@@ -285,14 +285,14 @@ jobjectID layer_report_class(JNIEnv *env, jclass class)
     if (!class || !layer_class_is_defined(class))
         return NULL;
     struct flight f = {0};
-    bool wanted = event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) &&
+    bool wanted = layer_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) &&
                   thread_ready(my_own(), env);
-    if (!wanted || !report_begin(my_own()))
+    if (!wanted || !layer_report_begin(my_own()))
         return layer_report_object(env, class);
     struct class_entry *entry = class_entry(env, class);
     if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported)) {
         jobjectID known = layer_report_object(env, class);
-        report_end(my_own());
+        layer_report_end(my_own());
         return known;
     }
     bool early = layer_mutation("class-before-its-object");
@@ -302,7 +302,7 @@ jobjectID layer_report_class(JNIEnv *env, jclass class)
     if (!early && !f.requested && !layer_mutation_eighth("unannounced-class"))
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
     flight_end(&f);
-    report_end(my_own());
+    layer_report_end(my_own());
     return id;
 }
 
@@ -407,7 +407,7 @@ bool layer_class_freed(JNIEnv *env, jlong id)
         return false;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_UNLOAD,
                      .u.class_unload = {(jobjectID)(intptr_t)id}};
-    if (event_enabled(JVMPI_EVENT_CLASS_UNLOAD))
+    if (layer_enabled(JVMPI_EVENT_CLASS_UNLOAD))
         layer_notify(env, &e);
     layer_lock(&classes);
     map_remove(&by_id, (uint64_t)id);
@@ -494,7 +494,7 @@ void classes_report_pending(JNIEnv *env)
 static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
     vm_expect_references(env); /* as in objects.c for allocations */
-    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD) &&
+    if (atomic_load(&layer.live) && layer_enabled(JVMPI_EVENT_CLASS_LOAD) &&
         class_may_be_reported(env))
         (void)layer_report_class(env, class);
 }
@@ -512,8 +512,8 @@ static void JNICALL on_watch(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass c
 {
     atomic_fetch_add(&linked, 1);
     /* Even if only CLASS_UNLOAD is enabled, the class must be known to report its end. */
-    if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) &&
-        !event_enabled(JVMPI_EVENT_CLASS_LOAD))
+    if (atomic_load(&layer.live) && layer_enabled(JVMPI_EVENT_CLASS_UNLOAD) &&
+        !layer_enabled(JVMPI_EVENT_CLASS_LOAD))
         (void)class_entry(env, class);
     layer_class_linked();
 }
@@ -530,7 +530,7 @@ static void JNICALL on_hook(jvmtiEnv *ti, JNIEnv *env, jclass redefined, jobject
                             const char *name, jobject domain, jint len, const unsigned char *data,
                             jint *new_len, unsigned char **new_data)
 {
-    if (redefined || !event_enabled(JVMPI_EVENT_CLASS_LOAD_HOOK))
+    if (redefined || !layer_enabled(JVMPI_EVENT_CLASS_LOAD_HOOK))
         return; /* our own instrumentation is not a class load of the program */
     /* Some agents modify the bytes that they are given. */
     unsigned char *copy = agent_malloc((unsigned)len);

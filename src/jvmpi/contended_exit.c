@@ -24,7 +24,7 @@ static __thread jobjectID wanted; /* by the calling thread, whose id is counted 
 
 void layer_contention_began(jobject object)
 {
-    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
+    if (!layer_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
         return;
     jobjectID id = layer_id_of(object);
     id_tag(id); /* is_contended is called often, so it only searches for tags */
@@ -89,7 +89,7 @@ static void report(JNIEnv *env, jobject object)
 PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint number)
 {
     jclass declaring = NULL;
-    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) || !probe_may_report(my_own(), env))
+    if (!layer_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) || !probe_may_report(my_own(), env))
         return;
     if (!object && number >= 0) { /* a static method locks its class */
         jmethodID method = probe_method((uint32_t)number);
@@ -107,7 +107,7 @@ PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint numb
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                             jlong timeout)
 {
-    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(my_own(), env) &&
+    if (layer_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(my_own(), env) &&
         is_contended(object))
         report(env, object);
 }
@@ -118,7 +118,7 @@ static jint(JNICALL *monitor_exit)(JNIEnv *, jobject);
 
 static jint JNICALL our_monitor_exit(JNIEnv *env, jobject object)
 {
-    if (event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(my_own(), env) &&
+    if (layer_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT) && probe_may_report(my_own(), env) &&
         is_contended(object) && entry_count(env, object) == 1)
         report(env, object);
     return monitor_exit(env, object);

@@ -45,9 +45,9 @@ static inline __attribute__((always_inline)) void notify(struct my *own, JNIEnv 
     int before = own->quiet;
     own->quiet = 0;
     own->notifying++;
-    if (report_begin(own)) {
+    if (layer_report_begin(own)) {
         send(event);
-        report_end(own);
+        layer_report_end(own);
     }
     own->notifying--;
     own->quiet = before;
@@ -171,7 +171,7 @@ static jint follow_up(jint type)
     bool gc = e & (UINT64_C(1) << JVMPI_EVENT_GC_START | UINT64_C(1) << JVMPI_EVENT_GC_FINISH |
                    UINT64_C(1) << JVMPI_EVENT_OBJECT_ALLOC); /* weak ids are settled then */
     int ret = 0;
-    if (type == JVMPI_EVENT_OBJECT_ALLOC && layer_enable_allocations(event_enabled(type)))
+    if (type == JVMPI_EVENT_OBJECT_ALLOC && layer_enable_allocations(layer_enabled(type)))
         return JVMPI_NOT_AVAILABLE;
     if (frees != watching_frees)
         /* remains enabled, because objects with existing ids may still end */
@@ -356,11 +356,11 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
                          .u.new_arena = {LAYER_ARENA, (char *)"Java heap"}};
     pthread_mutex_lock(&switching);
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
-        if (pending >> i & 1 && event_enabled(i) && switch_on(i) != JVMPI_SUCCESS)
+        if (pending >> i & 1 && layer_enabled(i) && switch_on(i) != JVMPI_SUCCESS)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     pending = 0;
     pthread_mutex_unlock(&switching);
-    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC))
+    if (layer_enabled(JVMPI_EVENT_OBJECT_ALLOC))
         layer_allocations_see_all();
     boot_classes_find(env);
     my.replayer = true;
@@ -373,7 +373,7 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     my.known_env = env;
     if (layer_mutation("early-done"))
         layer_notify(env, &done);
-    if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !layer_mutation("no-arena"))
+    if (layer_enabled(JVMPI_EVENT_ARENA_NEW) && !layer_mutation("no-arena"))
         layer_notify(env, &arena);
     thread_begin(env, thread);
     if (memory_start(env))
@@ -389,12 +389,12 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     threads_replay(env);
     unsigned probes = 0;
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
-        probes |= event_enabled(i) ? events[i].probes : 0;
+        probes |= layer_enabled(i) ? events[i].probes : 0;
     probes_expect(probes); /* in a single pass over the classes */
     for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
-        if (events[i].on && event_enabled(i) && events[i].on(env) != JVMPI_SUCCESS)
+        if (events[i].on && layer_enabled(i) && events[i].on(env) != JVMPI_SUCCESS)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
-    if (event_enabled(JVMPI_EVENT_JVM_INIT_DONE))
+    if (layer_enabled(JVMPI_EVENT_JVM_INIT_DONE))
         layer_notify(env, &done);
     my.replayer = false;
 }
@@ -431,7 +431,7 @@ void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
     layer_close(env);
-    if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
+    if (layer_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         layer_notify(env, &end);
     if (layer_mutation("after-the-end"))
         layer_notify(env, &(JVMPI_Event){.event_type = JVMPI_EVENT_DATA_RESET_REQUEST});
@@ -453,9 +453,9 @@ static void JNICALL on_data_dump(jvmtiEnv *ti)
 {
     JVMPI_Event dump = {.event_type = JVMPI_EVENT_DATA_DUMP_REQUEST},
                 reset = {.event_type = JVMPI_EVENT_DATA_RESET_REQUEST};
-    if (event_enabled(JVMPI_EVENT_DATA_DUMP_REQUEST))
+    if (layer_enabled(JVMPI_EVENT_DATA_DUMP_REQUEST))
         layer_notify(vm_jni(), &dump);
-    if (event_enabled(JVMPI_EVENT_DATA_RESET_REQUEST))
+    if (layer_enabled(JVMPI_EVENT_DATA_RESET_REQUEST))
         layer_notify(vm_jni(), &reset);
 }
 

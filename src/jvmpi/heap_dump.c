@@ -612,7 +612,7 @@ jint layer_request_heap_dump(JNIEnv *env, jint level)
      * names, including one that ends meanwhile.
      */
     struct dumped dumped = {0};
-    bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !layer_mutation("forgetful-dump");
+    bool keep = !layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !layer_mutation("forgetful-dump");
     layer_known_freeze();
     layer_brackets_hold();
     bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);

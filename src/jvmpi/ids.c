@@ -49,7 +49,7 @@ static atomic_int n_unreported;
 static void put_unreported(jlong id)
 {
     bool added = false;
-    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && map_at(&unreported, (uint64_t)id, 1, &added) &&
+    if (layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) && map_at(&unreported, (uint64_t)id, 1, &added) &&
         added)
         atomic_fetch_add(&n_unreported, 1);
 }

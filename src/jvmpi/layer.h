@@ -44,7 +44,7 @@ struct layer {
 
 extern struct layer layer;
 
-static inline bool event_enabled(jint type)
+static inline bool layer_enabled(jint type)
 {
     return atomic_load_explicit(&layer.enabled, memory_order_relaxed) >> type & 1;
 }

@@ -152,7 +152,7 @@ void memory_watch_class(JNIEnv *env, jclass class, jobjectID id)
 
 void memory_ended(const jlong *ids, size_t n)
 {
-    if (!event_enabled(JVMPI_EVENT_OBJECT_FREE))
+    if (!layer_enabled(JVMPI_EVENT_OBJECT_FREE))
         return;
     pthread_mutex_lock(&queue_mutex);
     for (size_t i = 0; i < n; i++)
@@ -205,7 +205,7 @@ static void send_free(JNIEnv *env, jlong id)
     struct flight f = {0};
     lookup_forget(env, id);
     layer_object_size_forget(id);
-    if (!id_claim(id, &f) && event_enabled(JVMPI_EVENT_OBJECT_FREE))
+    if (!id_claim(id, &f) && layer_enabled(JVMPI_EVENT_OBJECT_FREE))
         for (int times = layer_mutation("free-twice") ? 2 : 1; times > 0; times--)
             layer_notify(env, &e);
     flight_end(&f);
@@ -229,9 +229,9 @@ static void deliver(JNIEnv *env, const struct taken *t)
     JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
     for (size_t i = 0; i < t->settled; i++)
         layer_class_code_forget(t->classes.data[i]);
-    if (event_enabled(JVMPI_EVENT_GC_START))
+    if (layer_enabled(JVMPI_EVENT_GC_START))
         layer_notify(env, &start);
-    if (layer_mutation("free-outside") && event_enabled(JVMPI_EVENT_GC_FINISH))
+    if (layer_mutation("free-outside") && layer_enabled(JVMPI_EVENT_GC_FINISH))
         send_finish(env);
     for (size_t i = 0; i < t->objects.len; i++)
         send_free(env, t->objects.data[i]);
@@ -239,7 +239,7 @@ static void deliver(JNIEnv *env, const struct taken *t)
         (void)layer_class_freed(env, t->classes.data[i]);
         send_free(env, t->classes.data[i]);
     }
-    if (event_enabled(JVMPI_EVENT_GC_FINISH))
+    if (layer_enabled(JVMPI_EVENT_GC_FINISH))
         send_finish(env);
 }
 
@@ -556,7 +556,7 @@ void memory_walk_end(void)
  */
 static void collect(void)
 {
-    bool count = event_enabled(JVMPI_EVENT_GC_FINISH) && heap_count_keeps_classes();
+    bool count = layer_enabled(JVMPI_EVENT_GC_FINISH) && heap_count_keeps_classes();
     if (count)
         hold_brackets(0);
     atomic_fetch_add(&forced, 1);
@@ -575,7 +575,7 @@ void layer_run_gc(void)
     enum { LIMIT_S = 3 };
 
     JNIEnv *env = vm_jni();
-    bool frees = event_enabled(JVMPI_EVENT_OBJECT_FREE) || event_enabled(JVMPI_EVENT_CLASS_UNLOAD);
+    bool frees = layer_enabled(JVMPI_EVENT_OBJECT_FREE) || layer_enabled(JVMPI_EVENT_CLASS_UNLOAD);
     /* Requests of other threads meanwhile only delay the events of the collection. */
     if (!env || !atomic_load(&layer.live) || disabled_by_agent || own_holds || stopping)
         return;
@@ -587,7 +587,7 @@ void layer_run_gc(void)
     jlong up_to = layer_last_id_given();
     collect();
     weak_ids_settle(env, up_to, false);
-    bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
+    bool brackets = layer_enabled(JVMPI_EVENT_GC_START) || layer_enabled(JVMPI_EVENT_GC_FINISH);
     struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     uint64_t to_report = queued; /* includes dead objects of weak_ids.c */

@@ -33,13 +33,13 @@ static void report_entry2(JNIEnv *env, jmethodID method, jobject receiver)
 static void report_entry(struct my *own, JNIEnv *env, jmethodID method, jobject receiver)
 {
     own->probe_inside++;
-    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
+    if (layer_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
         JVMPI_Event e;
         e.event_type = JVMPI_EVENT_METHOD_ENTRY;
         e.u.method.method_id = method;
         layer_notify_as(own, env, &e);
     }
-    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY2))
+    if (layer_enabled(JVMPI_EVENT_METHOD_ENTRY2))
         report_entry2(env, method, receiver);
     own->probe_inside--;
 }
@@ -72,7 +72,7 @@ PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 {
     struct my *own = my_own();
     jmethodID method = probed(own, env, number);
-    if (method && event_enabled(JVMPI_EVENT_METHOD_EXIT))
+    if (method && layer_enabled(JVMPI_EVENT_METHOD_EXIT))
         report_exit(own, env, method);
 }
 
@@ -100,8 +100,8 @@ static bool on_platform_thread(JNIEnv *env)
 static int enter_native(JNIEnv *env, jmethodID method, jobject receiver)
 {
     bool entries =
-        event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
-    if (!entries && !event_enabled(JVMPI_EVENT_METHOD_EXIT))
+        layer_enabled(JVMPI_EVENT_METHOD_ENTRY) || layer_enabled(JVMPI_EVENT_METHOD_ENTRY2);
+    if (!entries && !layer_enabled(JVMPI_EVENT_METHOD_EXIT))
         return NATIVE_UNASKED;
     struct my *own = my_own();
     if (!probe_may_report(own, env) || !on_platform_thread(env))
@@ -119,7 +119,7 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
      */
     bool may = entered == NATIVE_REPORTED || (entered == NATIVE_UNASKED && vm.version < 21);
     struct my *own = my_own();
-    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_report(own, env))
+    if (!may || !layer_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_report(own, env))
         return;
     jthrowable thrown = (*env)->ExceptionCheck(env) ? (*env)->ExceptionOccurred(env) : NULL;
     if (thrown)
@@ -167,7 +167,7 @@ PROBE_NATIVE(void, started)
 
     struct my *own = my_own();
     jmethodID method = probed(own, env, number);
-    if (!method || !event_enabled(JVMPI_EVENT_INSTRUCTION_START))
+    if (!method || !layer_enabled(JVMPI_EVENT_INSTRUCTION_START))
         return;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_INSTRUCTION_START,
                      .u.instruction = {.method_id = method, .offset = offset}};
@@ -210,7 +210,7 @@ static struct map compiled;
 static bool is_compiled(jmethodID method)
 {
     return map_get(&compiled, (uintptr_t)method) ||
-           !event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
+           !layer_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
 }
 
 /*
@@ -240,7 +240,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
                                 jint n, const jvmtiAddrLocationMap *map, const void *info)
 {
     JNIEnv *env = vm_jni();
-    if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
+    if (!layer_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
         !thread_ready(my_own(), env))
         return;
     jmethodID reported_method = layer_current_method(method);
@@ -279,7 +279,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
 
 static void JNICALL on_uncompiled(jvmtiEnv *ti, jmethodID method, const void *address)
 {
-    if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_UNLOAD))
+    if (!layer_enabled(JVMPI_EVENT_COMPILED_METHOD_UNLOAD))
         return;
     pthread_mutex_lock(&compiled_mutex);
     bool same = is_compiled(method);

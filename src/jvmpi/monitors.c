@@ -58,7 +58,7 @@ static bool is_monitor(JVMPI_RawMonitor m)
 static bool report(JVMPI_RawMonitor m, jint type)
 {
     JVMPI_Event e = {.event_type = type, .u.raw_monitor = {m->name, m}};
-    bool on = !m->silent && event_enabled(type);
+    bool on = !m->silent && layer_enabled(type);
     if (on)
         layer_notify(vm_jni(), &e);
     return on;
@@ -140,7 +140,7 @@ void layer_raw_monitor_enter(JVMPI_RawMonitor m)
     }
     acquire(m, 1);
     pthread_mutex_unlock(&m->mutex);
-    if (contended && (begun || !event_enabled(JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER)))
+    if (contended && (begun || !layer_enabled(JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER)))
         (void)report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
 }
 
@@ -303,7 +303,7 @@ static __thread bool entering_reported, waiting_reported;
 
 static bool may_report(JNIEnv *env, jint type, jthread thread)
 {
-    return event_enabled(type) && atomic_load(&layer.live) && thread_ready(my_own(), env) &&
+    return layer_enabled(type) && atomic_load(&layer.live) && thread_ready(my_own(), env) &&
            !layer_thread_is_virtual(env, thread);
 }
 
@@ -329,7 +329,7 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
     layer_contention_ended();
-    if ((entering_reported || !event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
+    if ((entering_reported || !layer_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
         may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread))
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
     entering_reported = false;
@@ -370,7 +370,7 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
                               jboolean timed_out)
 {
     uint64_t now = now_ns();
-    if ((waiting_reported || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) &&
+    if ((waiting_reported || !layer_enabled(JVMPI_EVENT_MONITOR_WAIT)) &&
         may_report(env, JVMPI_EVENT_MONITOR_WAITED, thread))
         report_wait(env, JVMPI_EVENT_MONITOR_WAITED, object,
                     wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);

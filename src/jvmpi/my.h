@@ -22,7 +22,7 @@ struct my {
      */
     _Atomic unsigned *thread_reports;
     unsigned report; /* the last even number */
-    int reports;     /* number of report_begin without report_end */
+    int reports;     /* number of layer_report_begin without layer_report_end */
     /*
      * Positive while the layer itself calls Java, or a function of JVM TI that walks the heap or
      * reads a thread's monitors. What the thread allocates and enters meanwhile is not reported.

@@ -178,7 +178,7 @@ static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jl
 
 static inline __attribute__((always_inline)) bool wanted(const struct my *own, JNIEnv *env)
 {
-    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !own->quiet &&
+    return layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !own->quiet &&
            thread_ready(own, env);
 }
 
@@ -220,13 +220,13 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
     struct flight f = {0};
     struct my *own = my_own();
     expect_references(own, env);
-    if (!wanted(own, env) || !report_begin(own))
+    if (!wanted(own, env) || !layer_report_begin(own))
         return;
     jobjectID id = id_to_report(object, false, &f, &unreported);
     if (unreported) /* the VM's own allocations are reported twice */
         report_alloc(own, env, object, class, size, id);
     flight_end(&f);
-    report_end(own);
+    layer_report_end(own);
 }
 
 enum { NO_GAPS_SINCE = 17 };
@@ -241,13 +241,13 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
     expect_references(own, env);
     if (unlikely(vm.version < NO_GAPS_SINCE) && buffer_gap_closed(env, object, size))
         return;
-    if (!wanted(own, env) || !report_begin(own))
+    if (!wanted(own, env) || !layer_report_begin(own))
         return;
     jobjectID id = id_of_allocated(own, env, object, &f, &unreported);
     if (unreported)
         report_alloc(own, env, object, class, size, id);
     flight_end(&f);
-    report_end(own);
+    layer_report_end(own);
 }
 
 static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
@@ -255,10 +255,10 @@ static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
     bool unreported;
     struct flight f = {0};
     struct my *own = my_own();
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
+    if (!layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
         !thread_ready(own, env))
         return layer_id_of(object);
-    if (!report_begin(own))
+    if (!layer_report_begin(own))
         return id_given(object);
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
     if (unreported) {
@@ -268,7 +268,7 @@ static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
     }
-    report_end(own);
+    layer_report_end(own);
     return id;
 }
 
@@ -312,7 +312,7 @@ void layer_allocations_see_all(void)
 
 void layer_request_in_flight(JNIEnv *env, jobjectID id)
 {
-    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && flight_elsewhere((uintptr_t)id))
+    if (layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) && flight_elsewhere((uintptr_t)id))
         (void)layer_request_object_alloc(env, id);
 }
 
@@ -366,14 +366,14 @@ void layer_report_found(JNIEnv *env, const found_vec *found)
         const struct found *f = &found->data[i];
         struct known_kind *known = find_kind((jobjectID)(intptr_t)f->class_id);
         struct flight flight = {0};
-        if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin(own))
+        if (!known || !layer_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !layer_report_begin(own))
             continue;
         if (id_claim(f->id, &flight) && !layer_mutation("unreported-object"))
             for (int times = layer_mutation("reported-twice") ? 2 : 1; times > 0; times--)
                 send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
                            (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);
-        report_end(own);
+        layer_report_end(own);
     }
 }
 
@@ -462,7 +462,7 @@ static void replay_once(JNIEnv *env, struct replay *r)
 void layer_memory_replay(JNIEnv *env)
 {
     struct replay r = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC))
+    if (!layer_enabled(JVMPI_EVENT_OBJECT_ALLOC))
         return;
     replay_once(env, &r);
     if (r.strange.len && classes_link(env, &r.strange))

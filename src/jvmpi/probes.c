@@ -45,10 +45,10 @@ PROBE_NATIVE(jlong, constant)(JNIEnv *env, jclass class, jint which)
 void probes_flags(void)
 {
     flags.entries =
-        event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
-    flags.exits = event_enabled(JVMPI_EVENT_METHOD_EXIT);
-    flags.instructions = event_enabled(JVMPI_EVENT_INSTRUCTION_START);
-    flags.allocations = event_enabled(JVMPI_EVENT_OBJECT_ALLOC);
+        layer_enabled(JVMPI_EVENT_METHOD_ENTRY) || layer_enabled(JVMPI_EVENT_METHOD_ENTRY2);
+    flags.exits = layer_enabled(JVMPI_EVENT_METHOD_EXIT);
+    flags.instructions = layer_enabled(JVMPI_EVENT_INSTRUCTION_START);
+    flags.allocations = layer_enabled(JVMPI_EVENT_OBJECT_ALLOC);
 }
 
 void probes_contenders(int change)

@@ -80,13 +80,14 @@ size_t references_list(struct reference **ret)
 /* Reports a new reference if its event is enabled. Returns whether it has reported it. */
 static bool made(JNIEnv *env, jint type, jobject ref)
 {
-    if (!ref || !event_enabled(type) || !thread_ready(my_own(), env) || !report_begin(my_own()))
+    if (!ref || !layer_enabled(type) || !thread_ready(my_own(), env) ||
+        !layer_report_begin(my_own()))
         return false;
     jobjectID id = layer_report_object(env, ref);
     remember_reported(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
     layer_notify_naming(env, &e, id, ref);
-    report_end(my_own());
+    layer_report_end(my_own());
     return true;
 }
 
@@ -97,8 +98,8 @@ static bool made(JNIEnv *env, jint type, jobject ref)
 static void freed(JNIEnv *env, jint type, jint alloc_type, jobject ref)
 {
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_free = {ref}};
-    bool was_reported = forget_reported(ref) || !event_enabled(alloc_type);
-    if (ref && was_reported && event_enabled(type))
+    bool was_reported = forget_reported(ref) || !layer_enabled(alloc_type);
+    if (ref && was_reported && layer_enabled(type))
         layer_notify(env, &e);
 }
 
@@ -116,10 +117,10 @@ static jobject JNICALL new_global(JNIEnv *env, jobject object)
  */
 static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {
-    bool reports = event_enabled(JVMPI_EVENT_JNI_GLOBALREF_FREE) && thread_ready(my_own(), env);
+    bool reports = layer_enabled(JVMPI_EVENT_JNI_GLOBALREF_FREE) && thread_ready(my_own(), env);
     if (reports) {
         layer_known_change_begin();
-        reports = report_begin(my_own());
+        reports = layer_report_begin(my_own());
         forget(ref);
         layer_known_change_end();
     } else {
@@ -127,7 +128,7 @@ static void JNICALL delete_global(JNIEnv *env, jobject ref)
     }
     freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
     if (reports)
-        report_end(my_own());
+        layer_report_end(my_own());
     original->DeleteGlobalRef(env, ref);
 }
 

@@ -46,7 +46,7 @@ static bool must_go_on(void)
  */
 static bool must_change(void)
 {
-    bool awaited = vm_end_waits() && atomic_load(&layer.stage) != STAGE_OPEN;
+    bool awaited = layer_end_waits() && atomic_load(&layer.stage) != STAGE_OPEN;
     return must_go_on() || my.reports || awaited;
 }
 

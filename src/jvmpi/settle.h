@@ -8,10 +8,10 @@
 #pragma once
 
 /*
- * Enclose a change of what threads or JNI references the agent knows up to the report_begin of its
- * event. Between layer_known_freeze and layer_known_unfreeze of another thread the change waits,
- * for 10 seconds at most, except where the caller is reporting something, or may hold a lock of the
- * agent.
+ * Enclose a change of what threads or JNI references the agent knows up to the layer_report_begin
+ * of its event. Between layer_known_freeze and layer_known_unfreeze of another thread the change
+ * waits, for 10 seconds at most, except where the caller is reporting something, or may hold a lock
+ * of the agent.
  */
 void layer_known_change_begin(void);
 void layer_known_change_end(void);

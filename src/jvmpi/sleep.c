@@ -20,7 +20,7 @@ static bool bound;
 static bool report(JNIEnv *env, jint type, jlong ms)
 {
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {NULL, ms}};
-    bool may = event_enabled(type) && !my.quiet && thread_known(env);
+    bool may = layer_enabled(type) && !my.quiet && thread_known(env);
     if (may)
         layer_notify(env, &e);
     return may;
@@ -34,7 +34,7 @@ static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
     vm_sleep(env, thread, time);
     jthrowable interrupted = (*env)->ExceptionOccurred(env);
     vm_clear_exception(env);                                  /* the agent may call JNI */
-    if (reported || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) /* see monitors.c */
+    if (reported || !layer_enabled(JVMPI_EVENT_MONITOR_WAIT)) /* see monitors.c */
         (void)report(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
     if (interrupted)
         (*env)->Throw(env, interrupted);

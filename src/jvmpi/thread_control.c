@@ -166,7 +166,7 @@ void threads_resume_all(void)
 
 void layer_vm_ends(JNIEnv *env)
 {
-    if (!vm_end_waits())
+    if (!layer_end_waits())
         return;
     atomic_store(&leaving, true);
     threads_resume_all();
@@ -286,7 +286,7 @@ void layer_profiler_exit(jint code)
     vm_clear_exception(env);
     if (my_entry) /* another thread may be the one that ends the VM */
         atomic_store(&my_entry->leaving, true);
-    if (my.notifying && vm_end_waits()) {
+    if (my.notifying && layer_end_waits()) {
         /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))
             pause();

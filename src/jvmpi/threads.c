@@ -112,10 +112,10 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
      * If the start of a thread was not reported, its end is reported only when the event for starts
      * is disabled.
      */
-    bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
-                  (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
+    bool wanted = t && layer_enabled(JVMPI_EVENT_THREAD_END) &&
+                  (atomic_load(&t->reported) || !layer_enabled(JVMPI_EVENT_THREAD_START));
     layer_known_change_begin();
-    bool reports = wanted && report_begin(my_own());
+    bool reports = wanted && layer_report_begin(my_own());
     if (t && !wanted)
         atomic_store(&t->ending, true);
     layer_known_change_end();
@@ -131,7 +131,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     for (int times = !wanted ? 0 : layer_mutation("end-twice") ? 2 : 1; times > 0; times--)
         send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
     if (wanted)
-        report_end(my_own());
+        layer_report_end(my_own());
     thread_leave(self, env);
 }
 
@@ -160,11 +160,11 @@ void thread_begin(JNIEnv *env, jthread thread)
     struct thread_entry *t = thread_enter(env, env, thread, &fresh);
     thread_use(t);
     my.known_env = t ? env : NULL;
-    bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own());
+    bool reports = t && layer_enabled(JVMPI_EVENT_THREAD_START) && layer_report_begin(my_own());
     layer_known_change_end();
     if (reports) {
         report_thread(env, t, env, thread);
-        report_end(my_own());
+        layer_report_end(my_own());
     }
 }
 
@@ -275,7 +275,7 @@ static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     bool is = !(*ti)->GetThreadInfo(ti, thread, &info) && info.name &&
               strcmp(info.name, "DestroyJavaVM") == 0;
     vm_free(info.name);
-    return is && (!vm_end_waits() || has_shut_down(env));
+    return is && (!layer_end_waits() || has_shut_down(env));
 }
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
@@ -303,9 +303,9 @@ void threads_replay(JNIEnv *self)
         JNIEnv *env = env_by_eetop(self, all[i]);
         bool fresh = false;
         struct thread_entry *t = env ? thread_enter(self, env, all[i], &fresh) : NULL;
-        if (t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own())) {
+        if (t && layer_enabled(JVMPI_EVENT_THREAD_START) && layer_report_begin(my_own())) {
             report_thread(self, t, env, all[i]);
-            report_end(my_own());
+            layer_report_end(my_own());
         }
         (*self)->DeleteLocalRef(self, all[i]);
     }
@@ -346,7 +346,7 @@ static bool is_reported(struct thread_entry *t)
 {
     if (thread_has_ended(t))
         return false;
-    if (!event_enabled(JVMPI_EVENT_THREAD_START))
+    if (!layer_enabled(JVMPI_EVENT_THREAD_START))
         return true;
     return atomic_load(&t->reported) &&
            (atomic_load(&t->asked) || !flight_elsewhere((uintptr_t)t) ||

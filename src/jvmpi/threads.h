@@ -8,7 +8,7 @@
 /* Adds all existing threads to the table and reports them. */
 void threads_replay(JNIEnv *env);
 
-static inline void report_end(struct my *own)
+static inline void layer_report_end(struct my *own)
 {
     if (--own->reports > 0)
         return;
@@ -20,10 +20,10 @@ static inline void report_end(struct my *own)
 /*
  * Each event is sent between these calls. Where an event defines an id, they also enclose the
  * decision that this thread reports it, so that no id counts as reported whose event is left out at
- * the end. Returns false, and needs no report_end, when the thread must report nothing any more.
- * own: the calling thread's, for this function and those below.
+ * the end. Returns false, and needs no layer_report_end, when the thread must report nothing any
+ * more. own: the calling thread's, for this function and those below.
  */
-static inline bool report_begin(struct my *own)
+static inline bool layer_report_begin(struct my *own)
 {
     own->reports++;
     if (likely(own->thread_reports))
@@ -33,7 +33,7 @@ static inline bool report_begin(struct my *own)
     if (likely(stage == STAGE_OPEN) || own->ending || own->asked ||
         (stage == STAGE_CLOSING && own->reports > 1))
         return true;
-    report_end(own);
+    layer_report_end(own);
     return false;
 }
 
@@ -125,7 +125,7 @@ void threads_resume_all(void);
 void layer_vm_ends(JNIEnv *env);
 
 /* Returns whether the VM waits for callbacks when it ends, as above. */
-static inline bool vm_end_waits(void)
+static inline bool layer_end_waits(void)
 {
     return vm.version >= 26;
 }

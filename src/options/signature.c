@@ -21,7 +21,7 @@ const char *signature_put_type(struct buf *b, const char *p, const char *end)
     if (primitive)
         buf_string(b, primitive);
     else
-        buf_dotted(b, p + 1, (size_t)(last - p - 1));
+        dotted_append(b, p + 1, (size_t)(last - p - 1));
     for (; dimensions; dimensions--)
         buf_string(b, "[]");
     return last + 1;

@@ -49,7 +49,7 @@ int prefault_init(struct prefault *a, size_t bytes)
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return -ENOMEM;
-    huge_pages(p, bytes + 1);
+    pages_huge(p, bytes + 1);
     prefault_begin(a, p, bytes + 1);
     return 0;
 }

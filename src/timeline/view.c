@@ -16,7 +16,7 @@ enum { RUN_MAX = 4 * VARINT_MAX + 2 * STATES };
 static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_t to, uint64_t time)
 {
     uint64_t step = 1, lo = from, hi = from;
-    while (hi < to && time_of(at[hi * stride]) <= time) {
+    while (hi < to && view_time(at[hi * stride]) <= time) {
         lo = hi + 1;
         hi += step;
         step *= 2;
@@ -24,7 +24,7 @@ static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_
     hi = MIN(hi, to);
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2;
-        if (time_of(at[mid * stride]) <= time)
+        if (view_time(at[mid * stride]) <= time)
             lo = mid + 1;
         else
             hi = mid;
@@ -38,7 +38,7 @@ static uint64_t search(const uint64_t *at, size_t stride, uint64_t from, uint64_
  */
 static uint64_t last_mark(const struct lanes *l, int level, uint64_t at, uint64_t to, uint64_t time)
 {
-    unsigned shift = shift_of(level);
+    unsigned shift = view_shift(level);
     uint64_t first = (at >> shift) + 1,
              m = search(l->mark[level], l->stride, first, ((to - 1) >> shift) + 1, time);
     return m > first ? (m - 1) << shift : at;
@@ -66,7 +66,7 @@ static uint64_t mark_within(const struct lanes *l, int level, uint64_t i, uint64
     uint64_t at = i;
     for (int k = level; k >= 0; k--) {
         at = last_mark(l, k, at, last, to);
-        uint64_t time = at > i ? time_of(l->mark[k][(at >> shift_of(k)) * l->stride]) : 0;
+        uint64_t time = at > i ? view_time(l->mark[k][(at >> view_shift(k)) * l->stride]) : 0;
         if (at > i && time >= from) {
             *ret = time;
             return at;
@@ -93,7 +93,7 @@ static int level_of(uint64_t n, uint32_t width)
     enum { SEVERAL = 6 };
 
     int k = 0;
-    while (k + 1 < LEVELS && n / width >> shift_of(k + 1) >= SEVERAL)
+    while (k + 1 < LEVELS && n / width >> view_shift(k + 1) >= SEVERAL)
         k++;
     return k;
 }
@@ -103,7 +103,8 @@ static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i,
                      uint64_t sum[STATES])
 {
     for (; i < j; i++)
-        sum[v->column[kind_of(v->states.at[i])]] += end_of(v, thread, i) - time_of(v->states.at[i]);
+        sum[v->column[view_kind(v->states.at[i])]] +=
+            view_end(v, thread, i) - view_time(v->states.at[i]);
 }
 
 /* Does the same, using marks as far as possible. */
@@ -117,11 +118,11 @@ static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t 
         return;
     }
     int k = 0;
-    while (k + 1 < LEVELS && ((first | last) & ((1u << shift_of(k + 1)) - 1)) == 0)
+    while (k + 1 < LEVELS && ((first | last) & ((1u << view_shift(k + 1)) - 1)) == 0)
         k++;
     add_each(v, thread, i, first, sum);
-    const uint64_t *from = l->mark[k] + (first >> shift_of(k)) * l->stride,
-                   *to = l->mark[k] + (last >> shift_of(k)) * l->stride;
+    const uint64_t *from = l->mark[k] + (first >> view_shift(k)) * l->stride,
+                   *to = l->mark[k] + (last >> view_shift(k)) * l->stride;
     for (size_t c = 0; c < v->n_columns; c++)
         sum[c] += to[1 + c] - from[1 + c];
     add_each(v, thread, last, j, sum);
@@ -142,8 +143,8 @@ static uint8_t *put_many(const struct timeline_view *v, uint32_t thread, const s
     uint64_t sum[STATES] = {0}, kinds = 0;
     add_states(v, thread, r->i, r->j, sum);
     uint64_t first = whole ? 0 : v->states.at[r->i];
-    if (!whole && time_of(first) < r->begin)
-        sum[v->column[kind_of(first)]] -= r->begin - time_of(first);
+    if (!whole && view_time(first) < r->begin)
+        sum[v->column[view_kind(first)]] -= r->begin - view_time(first);
     for (size_t k = 0; k < v->n_columns; k++) {
         sum[k] = MIN(sum[k] * 255 / (r->end - r->begin), (uint64_t)255);
         kinds += sum[k] > 0;
@@ -176,20 +177,20 @@ static bool end_run(const struct timeline_view *v, uint32_t thread, const struct
             return true;
         }
         r->j = r->i + 1;
-        r->end = end_of(v, thread, r->i);
-        if (kind_of(l->at[r->i]) == TL_DEAD && r->end <= r->begin) {
+        r->end = view_end(v, thread, r->i);
+        if (view_kind(l->at[r->i]) == TL_DEAD && r->end <= r->begin) {
             /* the end of a thread lasts until the end of the recording; here it has no length */
             r->end = r->begin;
-            return time_of(l->at[r->i]) >= range->from;
+            return view_time(l->at[r->i]) >= range->from;
         }
         if (r->end > r->begin)
             break;
     }
     if (r->i < last && r->j < last && r->end - r->begin < pixel) {
         uint64_t j = last_until(l, r->i, near, last, r->begin + pixel);
-        if (time_of(l->at[j]) > r->begin) { /* otherwise the file is not in order */
+        if (view_time(l->at[j]) > r->begin) { /* otherwise the file is not in order */
             r->j = j;
-            r->end = time_of(l->at[j]);
+            r->end = view_time(l->at[j]);
         }
     }
     return r->i < last;
@@ -202,7 +203,7 @@ static uint64_t put_runs(const struct timeline_view *v, const struct view_range 
     const struct lanes *l = &v->states;
     uint64_t last = l->first[thread + 1], n = 0, at = range->from;
     int level = level_of(behind(l, i, last, range->to) - i, range->width);
-    struct run r = {.i = i, .begin = i < last ? MAX(time_of(l->at[i]), at) : 0};
+    struct run r = {.i = i, .begin = i < last ? MAX(view_time(l->at[i]), at) : 0};
     while (r.i < last && r.begin < range->to && end_run(v, thread, range, pixel, level, &r)) {
         bool many = r.j > r.i + 1;
         uint8_t *room = buf_add(runs, RUN_MAX), *to = room;
@@ -216,7 +217,7 @@ static uint64_t put_runs(const struct timeline_view *v, const struct view_range 
             to = put_many(v, thread, &r, at == r.begin && n > 1, to);
         } else {
             to = varint_put(to, l->node[r.i]);
-            to = varint_put(to, kind_of(l->at[r.i]));
+            to = varint_put(to, view_kind(l->at[r.i]));
         }
         at = r.begin = r.end;
         r.i = r.j;
@@ -246,16 +247,16 @@ static void put_instants(const struct timeline_view *v, const struct view_range 
     uint64_t last = l->first[thread + 1], n = 0, at = r->from;
     uint64_t i = r->from ? behind(l, l->first[thread], last, r->from - 1) : l->first[thread];
     int level = level_of(behind(l, i, last, r->to) - i, r->width / 3 + 1);
-    while (i < last && time_of(l->at[i]) < r->to) {
-        uint64_t time = MAX(time_of(l->at[i]), at);
+    while (i < last && view_time(l->at[i]) < r->to) {
+        uint64_t time = MAX(view_time(l->at[i]), at);
         buf_varint(&list, time - at);
-        buf_varint(&list, kind_of(l->at[i]));
+        buf_varint(&list, view_kind(l->at[i]));
         buf_varint(&list, l->node[i]);
         n++;
         at = time;
         i++;
         uint64_t near, from = time + 3 * pixel, found;
-        if (pixel > 1 && i < last && time_of(l->at[i]) < from) {
+        if (pixel > 1 && i < last && view_time(l->at[i]) < from) {
             found = mark_within(l, level, i, last, from, from + pixel, &near);
             i = found ? found
                       : search(l->at, 1, near, MIN(last, near + (2 << FIRST_SHIFT)), from - 1);
@@ -403,7 +404,7 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
     }
     *ret_before = lo > l->first[thread] ? l->node[lo - 1] : TL_NONE;
     if (lo < l->first[thread + 1] && l->node[lo] == node) {
-        *ret_end = end_of(v, thread, lo);
+        *ret_end = view_end(v, thread, lo);
         lo++;
     } else {
         *ret_end = tl_node(v->t, node).time;

@@ -57,7 +57,7 @@ static void *room(struct timeline_view *v, enum view_part part, uint64_t n, size
 {
     void *data = calloc(n + 1, size);
     if (data)
-        huge_pages(data, (n + 1) * size);
+        pages_huge(data, (n + 1) * size);
     v->parts[part] = (struct view_memory){data, n, size};
     return data;
 }
@@ -131,8 +131,8 @@ static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_
     size_t stride = l->stride;
     uint64_t *marks[LEVELS];
     for (int k = 0; k < LEVELS; k++) {
-        marks[k] =
-            room(v, part + (enum view_part)k, ((n >> shift_of(k)) + 1) * stride, sizeof(*marks[k]));
+        marks[k] = room(v, part + (enum view_part)k, ((n >> view_shift(k)) + 1) * stride,
+                        sizeof(*marks[k]));
         if (!marks[k])
             return -ENOMEM;
     }
@@ -144,11 +144,11 @@ static int make_marks(struct timeline_view *v, const struct lanes *l, enum view_
                 memcpy(mark + 1, sum, (stride - 1) * sizeof(*sum));
             }
             if (stride > 1)
-                sum[v->column[kind_of(l->at[i])]] += end_of(v, thread, i) - time_of(l->at[i]);
+                sum[v->column[view_kind(l->at[i])]] += view_end(v, thread, i) - view_time(l->at[i]);
         }
     }
     for (int k = 1; k < LEVELS; k++) {
-        for (uint64_t m = 0; m << shift_of(k) < n; m++)
+        for (uint64_t m = 0; m << view_shift(k) < n; m++)
             memcpy(marks[k] + m * stride, marks[k - 1] + (m << FAN_SHIFT) * stride,
                    stride * sizeof(**marks));
     }
@@ -292,7 +292,7 @@ static bool lanes_hold(const struct timeline_view *v, const struct lanes *l, enu
     }
     bool ok = l->first[0] == 0 && before == n && v->parts[part + 2].n == n;
     for (int k = 0; k < LEVELS; k++)
-        ok &= v->parts[part + 3 + (enum view_part)k].n >= ((n >> shift_of(k)) + 1) * l->stride;
+        ok &= v->parts[part + 3 + (enum view_part)k].n >= ((n >> view_shift(k)) + 1) * l->stride;
     return ok;
 }
 

@@ -77,27 +77,27 @@ struct timeline_view {
     size_t mapped_len;
 };
 
-static inline unsigned shift_of(int level)
+static inline unsigned view_shift(int level)
 {
     return FIRST_SHIFT + FAN_SHIFT * (unsigned)level;
 }
 
-static inline uint64_t time_of(uint64_t packed)
+static inline uint64_t view_time(uint64_t packed)
 {
     return packed >> 8;
 }
 
-static inline enum tl_kind kind_of(uint64_t packed)
+static inline enum tl_kind view_kind(uint64_t packed)
 {
     return packed & 255;
 }
 
 /* Returns when the i-th state of a lane ends. */
-static inline uint64_t end_of(const struct timeline_view *v, uint32_t thread, uint64_t i)
+static inline uint64_t view_end(const struct timeline_view *v, uint32_t thread, uint64_t i)
 {
-    uint64_t begin = time_of(v->states.at[i]);
+    uint64_t begin = view_time(v->states.at[i]);
     if (i + 1 < v->states.first[thread + 1])
-        return time_of(v->states.at[i + 1]);
+        return view_time(v->states.at[i + 1]);
     return MAX(v->ends[thread], begin);
 }
 

@@ -28,7 +28,7 @@ static uint8_t next8(struct reader *r)
         return 0;
     }
     if (aligned != r->word_at) {
-        if (!load64(r->m, aligned, &r->word)) {
+        if (!load_u64(r->m, aligned, &r->word)) {
             r->failed = true;
             return 0;
         }
@@ -85,8 +85,8 @@ static uint64_t find_fde(const struct memory *m, const struct module *module, ui
 {
     uint64_t header = module->eh_frame_hdr;
     uint32_t head, count, entry[2];
-    if (!header || module->eh_frame_size < 12 || !load32(m, header, &head) ||
-        !load32(m, header + 8, &count))
+    if (!header || module->eh_frame_size < 12 || !load_u32(m, header, &head) ||
+        !load_u32(m, header + 8, &count))
         return 0;
     /* version 1, count as udata4, table of pairs relative to the header */
     if ((head & 0xff) != 1 || (head >> 16 & 0xff) != DW_EH_PE_udata4 ||
@@ -95,14 +95,14 @@ static uint64_t find_fde(const struct memory *m, const struct module *module, ui
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (!load32(m, header + 12 + 8 * (uint64_t)middle, &entry[0]))
+        if (!load_u32(m, header + 12 + 8 * (uint64_t)middle, &entry[0]))
             return 0;
         if (header + (uint64_t)(int64_t)(int32_t)entry[0] <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || !load32(m, header + 12 + 8 * (uint64_t)(low - 1) + 4, &entry[1]))
+    if (low == 0 || !load_u32(m, header + 12 + 8 * (uint64_t)(low - 1) + 4, &entry[1]))
         return 0;
     return header + (uint64_t)(int64_t)(int32_t)entry[1];
 }

@@ -16,7 +16,7 @@ static bool fetch_known(const struct walk *k, uint64_t method)
 {
     const struct walker *w = k->w;
     const struct hotspot_layout *l = &w->layout;
-    const struct known_method *known = known_at(w->known, method);
+    const struct known_method *known = known_method_at(w->known, method);
     if (known->method != method)
         return false;
     fetch(method + (uint64_t)l->method_const);
@@ -46,7 +46,7 @@ static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned 
         }
     for (unsigned step = 0; step + 1 < ARRAY_SIZE(fields); step++)
         for (unsigned i = 0; i < unknown; i++)
-            if (at[i] && load64(&k->w->memory, at[i] + (uint64_t)fields[step], &at[i]))
+            if (at[i] && load_u64(&k->w->memory, at[i] + (uint64_t)fields[step], &at[i]))
                 fetch(at[i] + (uint64_t)fields[step + 1]);
             else
                 at[i] = 0;
@@ -131,7 +131,7 @@ at_each_sample bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
     if (k->count == at)
         return true; /* one more than was requested */
     c->of_method[c->methods++] = (struct method_claim){.bcp = bcp, .frame = at};
-    fetch((uint64_t)(uintptr_t)known_at(k->w->known, method));
+    fetch((uint64_t)(uintptr_t)known_method_at(k->w->known, method));
     return true;
 }
 

@@ -351,7 +351,7 @@ static bool leave_to_continuation_entry(struct walk *k)
     const struct walker *w = k->w;
     uint64_t entry;
     if (!k->thread || w->layout.thread_cont_entry == LAYOUT_NONE || !w->code.cont_return ||
-        !load64(walk_memory(k), k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) ||
+        !load_u64(walk_memory(k), k->thread + (uint64_t)w->layout.thread_cont_entry, &entry) ||
         entry < k->r.sp || entry >= k->stack_high)
         return false;
     /* The lowest frame ends where the entry begins. */

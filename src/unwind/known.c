@@ -92,8 +92,8 @@ static bool code_holds_still(const struct walker *w, const struct compilation *o
 {
     const struct hotspot_layout *l = &w->layout;
     uint8_t used;
-    return load8(&w->memory, of->blob - (uint64_t)l->sizeof_block + (uint64_t)l->block_used,
-                 &used) &&
+    return load_u8(&w->memory, of->blob - (uint64_t)l->sizeof_block + (uint64_t)l->block_used,
+                   &used) &&
            used && site_compilation_holds(l, &w->memory, of);
 }
 

@@ -46,7 +46,7 @@ static bool known_load(struct known_method *known, uint64_t method, struct known
 {
     if (!known)
         return false;
-    struct known_method *k = known_at(known, method);
+    struct known_method *k = known_method_at(known, method);
     uint32_t version = seqlock_read(&k->version);
     if (!version || k->method != method)
         return false;
@@ -76,7 +76,7 @@ at_each_sample bool known_method_find(struct known_method *known, const struct h
     if (!method_parts_hold(l, m, method, &ret->parts))
         return false;
     if (epoch)
-        renew(known_at(known, method), ret->version, epoch);
+        renew(known_method_at(known, method), ret->version, epoch);
     return true;
 }
 
@@ -86,7 +86,7 @@ at_each_sample bool known_method_read(const struct hotspot_layout *l, const stru
     int32_t bci;
     bool native;
     if (!method_bci(l, m, method, 0, &bci, &native) || !method_parts(l, m, method, &ret->parts) ||
-        !load16(m, ret->parts.constant + (uint64_t)l->const_code_size, &ret->code_size))
+        !load_u16(m, ret->parts.constant + (uint64_t)l->const_code_size, &ret->code_size))
         return false;
     ret->method = method;
     ret->check = method_parts_check(&ret->parts);
@@ -96,7 +96,7 @@ at_each_sample bool known_method_read(const struct hotspot_layout *l, const stru
 at_each_sample void known_method_note(struct known_method *known, uint32_t epoch,
                                       const struct known_method *of)
 {
-    struct known_method *k = known ? known_at(known, of->method) : NULL;
+    struct known_method *k = known ? known_method_at(known, of->method) : NULL;
     if (!k || !seqlock_begin(&k->version))
         return;
     k->method = of->method;
@@ -111,8 +111,8 @@ at_each_sample bool site_read_compilation(const struct hotspot_layout *l, const 
                                           uint64_t blob, struct compilation *ret)
 {
     ret->blob = blob;
-    return load64(m, blob + (uint64_t)l->nm_method, &ret->method) &&
-           load32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
+    return load_u64(m, blob + (uint64_t)l->nm_method, &ret->method) &&
+           load_u32(m, blob + (uint64_t)l->nm_compile_id, &ret->id);
 }
 
 at_each_sample bool site_compilation_holds(const struct hotspot_layout *l, const struct memory *m,

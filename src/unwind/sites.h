@@ -58,7 +58,7 @@ enum { KNOWN_LOG2 = 12 };
 struct known_method *known_methods_new(void);
 void known_methods_free(struct known_method *known);
 
-static inline struct known_method *known_at(struct known_method *known, uint64_t method)
+static inline struct known_method *known_method_at(struct known_method *known, uint64_t method)
 {
     return &known[(method * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - KNOWN_LOG2)];
 }

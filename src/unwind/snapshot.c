@@ -25,8 +25,8 @@ static bool load_reference(const struct walker *w, uint64_t address, uint64_t *r
     const struct walk_chunks *c = &w->chunks;
     uint32_t narrow;
     if (!c->narrow)
-        return load64(&w->memory, address, ret);
-    if (!load32(&w->memory, address, &narrow))
+        return load_u64(&w->memory, address, ret);
+    if (!load_u32(&w->memory, address, &narrow))
         return false;
     *ret = narrow ? c->oop_base + ((uint64_t)narrow << c->oop_shift) : 0;
     return true;
@@ -39,8 +39,8 @@ static bool chunk_bounds(const struct walker *w, uint64_t chunk, uint64_t *ret_l
     const struct walk_chunks *c = &w->chunks;
     uint32_t sp, bottom;
     if (!chunk || chunk & 7 || !load_reference(w, chunk + (uint64_t)c->parent, ret_parent) ||
-        !load32(&w->memory, chunk + (uint64_t)c->sp, &sp) ||
-        !load32(&w->memory, chunk + (uint64_t)c->bottom, &bottom) || sp > bottom ||
+        !load_u32(&w->memory, chunk + (uint64_t)c->sp, &sp) ||
+        !load_u32(&w->memory, chunk + (uint64_t)c->bottom, &bottom) || sp > bottom ||
         bottom > STACK_SIZE_MAX / 8)
         return false;
     *ret_low = chunk + (uint64_t)c->stack + 8 * (uint64_t)sp - METADATA;
@@ -58,9 +58,9 @@ static bool heap_rests(const struct walker *w, uint32_t *ret_count)
     uint64_t heap;
     uint8_t collecting;
     return l->collected_heap && l->collections != LAYOUT_NONE && l->collecting != LAYOUT_NONE &&
-           load64(&w->memory, l->collected_heap, &heap) &&
-           load32(&w->memory, heap + (uint64_t)l->collections, ret_count) &&
-           load8(&w->memory, heap + (uint64_t)l->collecting, &collecting) && !collecting;
+           load_u64(&w->memory, l->collected_heap, &heap) &&
+           load_u32(&w->memory, heap + (uint64_t)l->collections, ret_count) &&
+           load_u8(&w->memory, heap + (uint64_t)l->collecting, &collecting) && !collecting;
 }
 
 /*
@@ -72,7 +72,7 @@ static bool heap_readable(const struct walker *w, struct snapshot *s)
 {
     uint32_t state, count = 0;
     bool readable =
-        load32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) &&
+        load_u32(&w->memory, s->thread + (uint64_t)w->layout.thread_state, &state) &&
         (state == THREAD_IN_JAVA || (state == THREAD_IN_NATIVE && heap_rests(w, &count)));
     s->native = readable && state == THREAD_IN_NATIVE;
     s->collections = count;
@@ -90,7 +90,7 @@ static void read_heap_chunks(const struct walker *w, struct snapshot *s)
     s->chunk_low = s->chunk_high = 0;
     s->chunk_more = false;
     if (!w->has_chunks || !s->cont_entry || !heap_readable(w, s) ||
-        !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
+        !load_u64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
         !load_reference(w, cont + (uint64_t)c->tail, &chunk) ||
         !chunk_bounds(w, chunk, &low, &high, &parent))
         return;
@@ -115,14 +115,14 @@ at_each_sample bool snapshot_measure(const struct walker *w, const void *context
     s.anchor_fp = s.cont_entry = 0;
     anchor = s.thread + (uint64_t)l->thread_anchor;
     arch_registers(context, &s.registers);
-    if (!load64(m, s.thread + (uint64_t)l->thread_stack_base, &s.high) ||
-        !load64(m, s.thread + (uint64_t)l->thread_stack_size, &size) ||
-        !load64(m, anchor + (uint64_t)l->anchor_sp, &s.anchor_sp) ||
-        !load64(m, anchor + (uint64_t)l->anchor_pc, &s.anchor_pc) ||
+    if (!load_u64(m, s.thread + (uint64_t)l->thread_stack_base, &s.high) ||
+        !load_u64(m, s.thread + (uint64_t)l->thread_stack_size, &size) ||
+        !load_u64(m, anchor + (uint64_t)l->anchor_sp, &s.anchor_sp) ||
+        !load_u64(m, anchor + (uint64_t)l->anchor_pc, &s.anchor_pc) ||
         (l->anchor_fp != LAYOUT_NONE &&
-         !load64(m, anchor + (uint64_t)l->anchor_fp, &s.anchor_fp)) ||
+         !load_u64(m, anchor + (uint64_t)l->anchor_fp, &s.anchor_fp)) ||
         (l->thread_cont_entry != LAYOUT_NONE &&
-         !load64(m, s.thread + (uint64_t)l->thread_cont_entry, &s.cont_entry)))
+         !load_u64(m, s.thread + (uint64_t)l->thread_cont_entry, &s.cont_entry)))
         return false;
     s.low = s.registers.sp & ~UINT64_C(7);
     if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 ||

@@ -26,7 +26,7 @@ _Static_assert((METHOD_CHECK_MASK >> (61 - WALK_ID_CHECK_SHIFT)) == 0, "an id ho
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     return address >= k->stack_low && address < k->stack_high && (address & 7) == 0 &&
-           load64(walk_memory(k), address, ret);
+           load_u64(walk_memory(k), address, ret);
 }
 
 at_each_sample bool walk_is_code(const struct walk *k, uint64_t pc)
@@ -45,9 +45,9 @@ at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, str
     const struct hotspot_layout *l = &k->w->layout;
     const struct memory *m = walk_memory(k);
     struct anchor a = {0};
-    if (!load64(m, address + (uint64_t)l->anchor_sp, &a.sp) ||
-        !load64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
-        (l->anchor_fp != LAYOUT_NONE && !load64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
+    if (!load_u64(m, address + (uint64_t)l->anchor_sp, &a.sp) ||
+        !load_u64(m, address + (uint64_t)l->anchor_pc, &a.pc) ||
+        (l->anchor_fp != LAYOUT_NONE && !load_u64(m, address + (uint64_t)l->anchor_fp, &a.fp)))
         return false;
     if (k->words && address >= k->stack_low && address < k->stack_high) {
         walk_note(k, address + (uint64_t)l->anchor_sp, a.sp);
@@ -77,7 +77,7 @@ at_each_sample void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t
                                    int32_t bci)
 {
     if (k->claims)
-        __builtin_prefetch(known_at(k->w->known, method));
+        __builtin_prefetch(known_method_at(k->w->known, method));
     walk_emit(k, kind, walk_id_of_method(method, 0), bci);
 }
 
@@ -172,7 +172,7 @@ static void map_next_part(struct walk *k)
     uint64_t from = k->r.sp & ~UINT64_C(7),
              to = MIN(from + FETCH_BYTES, k->stack_high & ~UINT64_C(7)), word;
     for (uint64_t page = from; page < to; page = (page | 4095) + 1)
-        if (!load64(&k->w->memory, page & ~UINT64_C(7), &word))
+        if (!load_u64(&k->w->memory, page & ~UINT64_C(7), &word))
             to = page;
     k->mapped_low = from;
     k->mapped_bytes = MAX(to, from) - from;
@@ -260,8 +260,8 @@ static bool set_up_stack(struct walk *k)
         k->stack_high = k->stack_low + FOREIGN_STACK;
         return true;
     }
-    if (!load64(m, k->thread + (uint64_t)l->thread_stack_base, &base) ||
-        !load64(m, k->thread + (uint64_t)l->thread_stack_size, &size) || size > STACK_SIZE_MAX ||
+    if (!load_u64(m, k->thread + (uint64_t)l->thread_stack_base, &base) ||
+        !load_u64(m, k->thread + (uint64_t)l->thread_stack_size, &size) || size > STACK_SIZE_MAX ||
         base < size)
         return false;
     if (k->r.sp == 0)

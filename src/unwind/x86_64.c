@@ -216,7 +216,7 @@ static bool interpreter_return(const struct memory *m, const struct registers *r
     if (!memory_read(m, r->pc, code, sizeof(code)) || (code[0] != 0x5f && code[0] != 0x5e) ||
         code[1] != 0x48 || code[2] != 0x8b || code[3] != 0xe3 || code[4] != 0xff)
         return false;
-    if (!load64(m, r->sp, ret_pc))
+    if (!load_u64(m, r->sp, ret_pc))
         return false;
     *ret_sp = r->popped_sp;
     return true;

@@ -11,8 +11,8 @@
 static int read_type(struct otlp *o, struct cursor c, struct wire_type *ret)
 {
     int64_t name = 0, unit = 0;
-    struct proto_field f;
-    while (name >= 0 && unit >= 0 && proto_next(&c, &f)) {
+    struct protobuf_field f;
+    while (name >= 0 && unit >= 0 && protobuf_next(&c, &f)) {
         if (f.number == VALUE_TYPE)
             name = otlp_string_of(o, f.value);
         else if (f.number == VALUE_UNIT)
@@ -53,11 +53,11 @@ static int read_sample(struct otlp *o, struct wire_profile *p, struct cursor c)
 {
     uint64_t stack = 0, link = 0;
     struct decode_numbers attributes = {0};
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
     vec_clear(&o->values);
     vec_clear(&o->times);
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         switch (sample_field(o, f.number)) {
         case SAMPLE_STACK:
             stack = f.value;
@@ -100,9 +100,9 @@ static int read_profile(struct otlp *o, struct cursor c, uint32_t resource)
     struct wire_type type = {0};
     struct decode_numbers attributes = {0};
     struct cursor samples = c;
-    struct proto_field f;
+    struct protobuf_field f;
     int r = p ? 0 : (int)number;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         switch (f.number) {
         case PROFILE_SAMPLE_TYPE:
             r = read_type(o, f.bytes, &type);
@@ -138,8 +138,8 @@ static int read_profile(struct otlp *o, struct cursor c, uint32_t resource)
         return (int)set;
     p->resource = resource;
     p->labels = (uint32_t)set;
-    while (r == 0 && proto_next(&samples, &f))
-        if (f.number == PROFILE_SAMPLES && f.type == PROTO_BYTES)
+    while (r == 0 && protobuf_next(&samples, &f))
+        if (f.number == PROFILE_SAMPLES && f.type == PROTOBUF_BYTES)
             r = read_sample(o, p, f.bytes);
     return r;
 }
@@ -149,10 +149,10 @@ static int read_profile(struct otlp *o, struct cursor c, uint32_t resource)
 static int read_scope_profiles(struct otlp *o, struct cursor c, uint32_t resource,
                                struct otlp_evidence *e)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f))
-        if (f.number == SCOPE_PROFILES_PROFILES && f.type == PROTO_BYTES)
+    while (r == 0 && protobuf_next(&c, &f))
+        if (f.number == SCOPE_PROFILES_PROFILES && f.type == PROTOBUF_BYTES)
             r = e ? otlp_weigh_profile(o, e, f.bytes) : read_profile(o, f.bytes, resource);
     return r < 0 ? r : c.failed ? -EPROTO : 0;
 }
@@ -160,16 +160,16 @@ static int read_scope_profiles(struct otlp *o, struct cursor c, uint32_t resourc
 static int read_resource_profiles(struct otlp *o, struct cursor c, struct otlp_evidence *e)
 {
     struct cursor again = c;
-    struct proto_field f;
+    struct protobuf_field f;
     int64_t resource = 0;
     int r = 0;
-    while (!e && resource >= 0 && proto_next(&c, &f))
-        if (f.number == RESOURCE_PROFILES_RESOURCE && f.type == PROTO_BYTES)
+    while (!e && resource >= 0 && protobuf_next(&c, &f))
+        if (f.number == RESOURCE_PROFILES_RESOURCE && f.type == PROTOBUF_BYTES)
             resource = otlp_read_resource(o, f.bytes);
     if (resource < 0)
         return (int)resource;
-    while (r == 0 && proto_next(&again, &f))
-        if (f.number == RESOURCE_PROFILES_SCOPE_PROFILES && f.type == PROTO_BYTES)
+    while (r == 0 && protobuf_next(&again, &f))
+        if (f.number == RESOURCE_PROFILES_SCOPE_PROFILES && f.type == PROTOBUF_BYTES)
             r = read_scope_profiles(o, f.bytes, (uint32_t)resource, e);
     return r < 0 ? r : again.failed ? -EPROTO : 0;
 }
@@ -177,10 +177,10 @@ static int read_resource_profiles(struct otlp *o, struct cursor c, struct otlp_e
 /* If `evidence` is given, only that is collected, and nothing is added to the batch. */
 static int read_all(struct otlp *o, struct cursor c, struct otlp_evidence *e)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f))
-        if (f.number == DATA_RESOURCE_PROFILES && f.type == PROTO_BYTES)
+    while (r == 0 && protobuf_next(&c, &f))
+        if (f.number == DATA_RESOURCE_PROFILES && f.type == PROTOBUF_BYTES)
             r = read_resource_profiles(o, f.bytes, e);
     return r < 0 ? r : c.failed ? -EPROTO : 0;
 }

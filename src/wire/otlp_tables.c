@@ -26,11 +26,11 @@ int otlp_check_index(struct otlp *o, const char *table, uint64_t index, size_t l
     return -EPROTO;
 }
 
-int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct proto_field f, bool fixed)
+int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct protobuf_field f, bool fixed)
 {
     uint64_t v;
     int r = 0;
-    while (r == 0 && (fixed ? proto_next_fixed64(&f, &v) : proto_next_number(&f, &v)))
+    while (r == 0 && (fixed ? protobuf_next_fixed64(&f, &v) : protobuf_next_number(&f, &v)))
         r = DECODE_PUSH(o->b, to, v);
     return r < 0 ? r : f.bytes.failed ? -EPROTO : 0;
 }
@@ -59,17 +59,17 @@ static int64_t value_of(struct otlp *o, struct cursor c)
 {
     char number[40] = "";
     struct str text = {"", 0};
-    struct proto_field f;
+    struct protobuf_field f;
     double d;
-    while (proto_next(&c, &f)) {
+    while (protobuf_next(&c, &f)) {
         number[0] = 0;
         if (f.number == VALUE_STRING)
-            text = (struct str){proto_text(&f), cursor_left(&f.bytes)};
+            text = (struct str){protobuf_text(&f), cursor_left(&f.bytes)};
         else if (f.number == VALUE_BOOL)
             text = f.value ? (struct str){"true", 4} : (struct str){"false", 5};
         else if (f.number == VALUE_INT)
             snprintf(number, sizeof(number), "%" PRId64, (int64_t)f.value);
-        else if (f.number == VALUE_DOUBLE && f.type == PROTO_FIXED64)
+        else if (f.number == VALUE_DOUBLE && f.type == PROTOBUF_FIXED64)
             snprintf(number, sizeof(number), "%.17g", (memcpy(&d, &f.value, sizeof(d)), d));
         else if (f.number == VALUE_STRING_INDEX && text_of(o, f.value, &text) < 0)
             return -EPROTO;
@@ -82,9 +82,9 @@ static int64_t value_of(struct otlp *o, struct cursor c)
 static int read_attribute(struct otlp *o, struct cursor c)
 {
     int64_t key = 0, value = 0;
-    struct proto_field f;
-    while (key >= 0 && value >= 0 && proto_next(&c, &f)) {
-        if (f.number == ATTRIBUTE_KEY && f.type == PROTO_BYTES) {
+    struct protobuf_field f;
+    while (key >= 0 && value >= 0 && protobuf_next(&c, &f)) {
+        if (f.number == ATTRIBUTE_KEY && f.type == PROTOBUF_BYTES) {
             buf_string(o->why, "OTLP profiles of a release before 1.8, which is not read");
             return -ENOTSUP;
         }
@@ -115,11 +115,11 @@ static int read_pair(struct otlp *o, struct cursor c)
 {
     struct str key = {"", 0};
     int64_t value = 0;
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && value >= 0 && proto_next(&c, &f)) {
-        if (f.number == PAIR_KEY && f.type == PROTO_BYTES)
-            key = (struct str){proto_text(&f), cursor_left(&f.bytes)};
+    while (r == 0 && value >= 0 && protobuf_next(&c, &f)) {
+        if (f.number == PAIR_KEY && f.type == PROTOBUF_BYTES)
+            key = (struct str){protobuf_text(&f), cursor_left(&f.bytes)};
         else if (f.number == PAIR_KEY_INDEX)
             r = text_of(o, f.value, &key);
         else if (f.number == PAIR_VALUE)
@@ -135,10 +135,10 @@ static int read_pair(struct otlp *o, struct cursor c)
 
 int64_t otlp_read_resource(struct otlp *o, struct cursor c)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
     vec_clear(&o->labels);
-    while (r == 0 && proto_next(&c, &f))
+    while (r == 0 && protobuf_next(&c, &f))
         if (f.number == RESOURCE_ATTRIBUTES)
             r = read_pair(o, f.bytes);
     return r < 0 ? r : c.failed ? -EPROTO : wire_labels(o->b, o->labels.data, o->labels.len);
@@ -147,10 +147,10 @@ int64_t otlp_read_resource(struct otlp *o, struct cursor c)
 /* ---- the dictionary ---- */
 
 /* Tables that refer to others are read after all of those, because they may come in any order. */
-static int read_flat_table(struct otlp *o, const struct proto_field *f)
+static int read_flat_table(struct otlp *o, const struct protobuf_field *f)
 {
     struct cursor c = f->bytes;
-    struct proto_field part;
+    struct protobuf_field part;
     struct function function = {0};
     uint64_t file = 0;
     switch (f->number) {
@@ -159,11 +159,11 @@ static int read_flat_table(struct otlp *o, const struct proto_field *f)
     case DICTIONARY_STACK:
         return DECODE_PUSH(o->b, &o->stacks, c);
     case DICTIONARY_MAPPING:
-        while (proto_next(&c, &part))
+        while (protobuf_next(&c, &part))
             file = part.number == MAPPING_FILE ? part.value : file;
         return c.failed ? -EPROTO : DECODE_PUSH(o->b, &o->mappings, file);
     case DICTIONARY_FUNCTION:
-        while (proto_next(&c, &part)) {
+        while (protobuf_next(&c, &part)) {
             if (part.number == FUNCTION_NAME)
                 function.name = part.value;
             else if (part.number == FUNCTION_SYSTEM_NAME)
@@ -191,9 +191,9 @@ static int read_id(struct otlp *o, struct cursor c, uint8_t *ret, size_t size)
 static int read_link(struct otlp *o, struct cursor c)
 {
     struct wire_link link = {0};
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number == LINK_TRACE)
             r = read_id(o, f.bytes, link.trace, sizeof(link.trace));
         else if (f.number == LINK_SPAN)
@@ -206,8 +206,8 @@ static int read_link(struct otlp *o, struct cursor c)
 static int read_line(struct otlp *o, struct cursor c, uint32_t kind)
 {
     uint64_t function = 0, line = 0;
-    struct proto_field f;
-    while (proto_next(&c, &f)) {
+    struct protobuf_field f;
+    while (protobuf_next(&c, &f)) {
         if (f.number == LINE_FUNCTION)
             function = f.value;
         else if (f.number == LINE_LINE)
@@ -248,11 +248,11 @@ static int add_mapped(struct otlp *o, uint64_t mapping, uint32_t kind)
 /* The kind of a frame is an attribute of its location. */
 static int kind_of_location(struct otlp *o, struct cursor c, uint32_t *ret)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
     bool exact = false;
     vec_clear(&o->numbers);
-    while (r == 0 && proto_next(&c, &f))
+    while (r == 0 && protobuf_next(&c, &f))
         if (f.number == LOCATION_ATTRIBUTES)
             r = otlp_read_list(o, &o->numbers, f, false);
     *ret = 0;
@@ -271,12 +271,12 @@ static int kind_of_location(struct otlp *o, struct cursor c, uint32_t *ret)
 static int read_location(struct otlp *o, struct cursor c)
 {
     struct location at = {.first = (uint32_t)o->frames.len};
-    struct proto_field f;
+    struct protobuf_field f;
     uint64_t mapping = 0;
     uint32_t kind;
     bool zero = !cursor_left(&c); /* element 0 stands for none */
     int r = kind_of_location(o, c, &kind);
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number == LOCATION_MAPPING)
             mapping = f.value;
         else if (f.number == LOCATION_LINES)
@@ -293,10 +293,10 @@ static int read_location(struct otlp *o, struct cursor c)
 /* Reads the tables of one kind. */
 static int read_table(struct otlp *o, struct cursor c, unsigned number)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
-        if (f.type != PROTO_BYTES || (number && f.number != number))
+    while (r == 0 && protobuf_next(&c, &f)) {
+        if (f.type != PROTOBUF_BYTES || (number && f.number != number))
             continue;
         if (!number)
             r = read_flat_table(o, &f);
@@ -320,9 +320,9 @@ int otlp_read_dictionaries(struct otlp *o, struct cursor data)
     o->frame_kind = (uint32_t)kind;
     for (size_t i = 0; r == 0 && i < ARRAY_SIZE(order); i++) {
         struct cursor c = data;
-        struct proto_field f;
-        while (r == 0 && proto_next(&c, &f))
-            if (f.number == DATA_DICTIONARY && f.type == PROTO_BYTES)
+        struct protobuf_field f;
+        while (r == 0 && protobuf_next(&c, &f))
+            if (f.number == DATA_DICTIONARY && f.type == PROTOBUF_BYTES)
                 r = read_table(o, f.bytes, order[i]);
         r = r < 0 ? r : c.failed ? -EPROTO : 0;
     }
@@ -332,11 +332,11 @@ int otlp_read_dictionaries(struct otlp *o, struct cursor data)
 static int64_t node_of_stack(struct otlp *o, uint64_t stack)
 {
     struct cursor c = o->stacks.data[stack];
-    struct proto_field f;
+    struct protobuf_field f;
     int64_t node = 0;
     int r = 0;
     vec_clear(&o->numbers);
-    while (r == 0 && proto_next(&c, &f))
+    while (r == 0 && protobuf_next(&c, &f))
         if (f.number == STACK_LOCATIONS)
             r = otlp_read_list(o, &o->numbers, f, false);
     if (r < 0 || c.failed)

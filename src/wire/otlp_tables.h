@@ -46,7 +46,7 @@ int otlp_refuse(struct otlp *o, const char *text) must_check;
 int otlp_check_index(struct otlp *o, const char *table, uint64_t index, size_t len) must_check;
 
 /* Appends the numbers of a field, packed or not. If `fixed` is true, they are fixed64. */
-int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct proto_field f,
+int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct protobuf_field f,
                    bool fixed) must_check;
 
 /* Returns the number of a string in the batch. */

@@ -84,14 +84,14 @@ static void put_labels(struct writing *w, struct buf *to, unsigned field, uint32
         struct wire_label l = w->b->labels.data[s.first + i];
         buf_varint(&w->list, attribute_of(w, wire_text(w->b, l.key), wire_text(w->b, l.value)));
     }
-    proto_put_part(to, field, &w->list);
+    protobuf_put_part(to, field, &w->list);
 }
 
 static void put_type(struct writing *w, struct buf *to, unsigned field, struct wire_type type)
 {
-    proto_put_nonzero(&w->list, VALUE_TYPE, string_of(w, type.name));
-    proto_put_nonzero(&w->list, VALUE_UNIT, string_of(w, type.unit));
-    proto_put_part(to, field, &w->list);
+    protobuf_put_nonzero(&w->list, VALUE_TYPE, string_of(w, type.name));
+    protobuf_put_nonzero(&w->list, VALUE_UNIT, string_of(w, type.unit));
+    protobuf_put_part(to, field, &w->list);
 }
 
 /* ---- samples ---- */
@@ -133,20 +133,20 @@ static void put_sample(struct writing *w, struct buf *to, const struct wire_samp
     bool counts = s->time_ns != 0;
     for (size_t i = 0; i < n; i++)
         counts &= s[i].value == 1;
-    proto_put_nonzero(&w->inner, SAMPLE_STACK, s->node ? stack_of(w, s->node) : 0);
+    protobuf_put_nonzero(&w->inner, SAMPLE_STACK, s->node ? stack_of(w, s->node) : 0);
     put_labels(w, &w->inner, SAMPLE_ATTRIBUTES, s->labels);
-    proto_put_nonzero(&w->inner, SAMPLE_LINK, s->link);
+    protobuf_put_nonzero(&w->inner, SAMPLE_LINK, s->link);
     if (!s->time_ns)
         buf_varint(&w->list, (uint64_t)sum_of(s, n));
     for (size_t i = 0; i < n && s->time_ns && !counts; i++)
         buf_varint(&w->list, (uint64_t)s[i].value);
     if (w->list.len)
-        proto_put_part(&w->inner, SAMPLE_VALUES, &w->list);
+        protobuf_put_part(&w->inner, SAMPLE_VALUES, &w->list);
     for (size_t i = 0; i < n && s->time_ns; i++)
-        proto_put_le64(&w->list, s[i].time_ns);
+        protobuf_put_le64(&w->list, s[i].time_ns);
     if (w->list.len)
-        proto_put_part(&w->inner, SAMPLE_TIMES, &w->list);
-    proto_put_part(to, PROFILE_SAMPLES, &w->inner);
+        protobuf_put_part(&w->inner, SAMPLE_TIMES, &w->list);
+    protobuf_put_part(to, PROFILE_SAMPLES, &w->inner);
 }
 
 /*
@@ -180,7 +180,7 @@ static void put_id(struct writing *w, const struct wire_profile *p, const struct
     memcpy(id, p->id, sizeof(id));
     if (memcmp(id, none, sizeof(id)) == 0 || p->types.len > 1)
         make_id(w->b, p, s, n, id);
-    proto_put_bytes(&w->part, PROFILE_ID, id, sizeof(id));
+    protobuf_put_bytes(&w->part, PROFILE_ID, id, sizeof(id));
 }
 
 /* Writes the profile of one type. */
@@ -193,15 +193,15 @@ static void put_profile(struct writing *w, struct buf *to, const struct wire_pro
             end++;
         put_sample(w, &w->part, s + i, end - i);
     }
-    proto_put_fixed64(&w->part, PROFILE_TIME, p->start_ns);
-    proto_put_nonzero(&w->part, PROFILE_DURATION, p->duration_ns);
+    protobuf_put_fixed64(&w->part, PROFILE_TIME, p->start_ns);
+    protobuf_put_nonzero(&w->part, PROFILE_DURATION, p->duration_ns);
     if (p->period) {
         put_type(w, &w->part, PROFILE_PERIOD_TYPE, p->period_type);
-        proto_put_number(&w->part, PROFILE_PERIOD, p->period);
+        protobuf_put_number(&w->part, PROFILE_PERIOD, p->period);
     }
     put_id(w, p, s, n);
     put_labels(w, &w->part, PROFILE_ATTRIBUTES, p->labels);
-    proto_put_part(to, SCOPE_PROFILES_PROFILES, &w->part);
+    protobuf_put_part(to, SCOPE_PROFILES_PROFILES, &w->part);
 }
 
 /* OTLP has a profile for each type. */
@@ -227,8 +227,8 @@ static int put_types(struct writing *w, struct buf *to, const struct wire_profil
 
 static void put_text_value(struct buf *to, unsigned field, struct str text, struct buf *scratch)
 {
-    proto_put_bytes(scratch, VALUE_STRING, text.data, text.len);
-    proto_put_part(to, field, scratch);
+    protobuf_put_bytes(scratch, VALUE_STRING, text.data, text.len);
+    protobuf_put_part(to, field, scratch);
 }
 
 static void put_resource(struct writing *w, struct buf *to, uint32_t set)
@@ -237,11 +237,11 @@ static void put_resource(struct writing *w, struct buf *to, uint32_t set)
     for (uint32_t i = 0; i < s.len; i++) {
         struct wire_label l = w->b->labels.data[s.first + i];
         struct str key = wire_text(w->b, l.key);
-        proto_put_bytes(&w->inner, PAIR_KEY, key.data, key.len);
+        protobuf_put_bytes(&w->inner, PAIR_KEY, key.data, key.len);
         put_text_value(&w->inner, PAIR_VALUE, wire_text(w->b, l.value), &w->list);
-        proto_put_part(&w->part, RESOURCE_ATTRIBUTES, &w->inner);
+        protobuf_put_part(&w->part, RESOURCE_ATTRIBUTES, &w->inner);
     }
-    proto_put_part(to, RESOURCE_PROFILES_RESOURCE, &w->part);
+    protobuf_put_part(to, RESOURCE_PROFILES_RESOURCE, &w->part);
 }
 
 static int put_resource_profiles(struct writing *w, struct buf *to, uint32_t resource)
@@ -249,14 +249,14 @@ static int put_resource_profiles(struct writing *w, struct buf *to, uint32_t res
     struct buf scope = BUF(LIMIT_PART), all = BUF(LIMIT_PART);
     int r = 0;
     put_resource(w, &all, resource);
-    proto_put_bytes(&w->inner, SCOPE_NAME, "jvmscope", strlen("jvmscope"));
-    proto_put_bytes(&w->inner, SCOPE_VERSION, JVMSCOPE_VERSION, strlen(JVMSCOPE_VERSION));
-    proto_put_part(&scope, SCOPE_PROFILES_SCOPE, &w->inner);
+    protobuf_put_bytes(&w->inner, SCOPE_NAME, "jvmscope", strlen("jvmscope"));
+    protobuf_put_bytes(&w->inner, SCOPE_VERSION, JVMSCOPE_VERSION, strlen(JVMSCOPE_VERSION));
+    protobuf_put_part(&scope, SCOPE_PROFILES_SCOPE, &w->inner);
     for (size_t i = 0; r == 0 && i < w->b->profiles.len; i++)
         if (w->b->profiles.data[i].resource == resource)
             r = put_types(w, &scope, &w->b->profiles.data[i]);
-    proto_put_part(&all, RESOURCE_PROFILES_SCOPE_PROFILES, &scope);
-    proto_put_part(to, DATA_RESOURCE_PROFILES, &all);
+    protobuf_put_part(&all, RESOURCE_PROFILES_SCOPE_PROFILES, &scope);
+    protobuf_put_part(to, DATA_RESOURCE_PROFILES, &all);
     buf_release(&scope);
     buf_release(&all);
     return r;
@@ -284,22 +284,22 @@ static void put_kind(struct writing *w, struct str kind)
         buf_varint(&w->list, attribute_of(w, (struct str){FRAME_TYPE, strlen(FRAME_TYPE)}, name));
     if (type)
         buf_varint(&w->list, attribute_of(w, (struct str){FRAME_KIND, strlen(FRAME_KIND)}, kind));
-    proto_put_part(&w->part, LOCATION_ATTRIBUTES, &w->list);
+    protobuf_put_part(&w->part, LOCATION_ATTRIBUTES, &w->list);
 }
 
 static void put_locations(struct writing *w)
 {
     const struct wire_batch *b = w->b;
-    proto_put_bytes(&w->dictionary, DICTIONARY_LOCATION, NULL, 0);
+    protobuf_put_bytes(&w->dictionary, DICTIONARY_LOCATION, NULL, 0);
     for (size_t i = 0; i < b->frames.len; i++) {
         const struct wire_frame *f = &b->frames.data[i];
         struct function function = {f->name, f->signature, f->file};
         int64_t n = strpool_add(&w->functions, (const char *)&function, sizeof(function));
-        proto_put_nonzero(&w->inner, LINE_FUNCTION, (uint64_t)note(w, n));
-        proto_put_nonzero(&w->inner, LINE_LINE, (uint64_t)f->line);
-        proto_put_part(&w->part, LOCATION_LINES, &w->inner);
+        protobuf_put_nonzero(&w->inner, LINE_FUNCTION, (uint64_t)note(w, n));
+        protobuf_put_nonzero(&w->inner, LINE_LINE, (uint64_t)f->line);
+        protobuf_put_part(&w->part, LOCATION_LINES, &w->inner);
         put_kind(w, wire_text(b, f->kind));
-        proto_put_part(&w->dictionary, DICTIONARY_LOCATION, &w->part);
+        protobuf_put_part(&w->dictionary, DICTIONARY_LOCATION, &w->part);
     }
 }
 
@@ -312,57 +312,57 @@ static void put_functions(struct writing *w)
         struct str name = wire_text(b, f.name), signature = wire_text(b, f.signature);
         buf_bytes(&w->list, name.data, name.len);
         buf_bytes(&w->list, signature.data, signature.len);
-        proto_put_nonzero(&w->part, FUNCTION_NAME, string_of(w, f.name));
+        protobuf_put_nonzero(&w->part, FUNCTION_NAME, string_of(w, f.name));
         if (signature.len)
-            proto_put_number(&w->part, FUNCTION_SYSTEM_NAME,
-                             add_text(w, buf_str(&w->list), w->list.len));
-        proto_put_nonzero(&w->part, FUNCTION_FILE, string_of(w, f.file));
+            protobuf_put_number(&w->part, FUNCTION_SYSTEM_NAME,
+                                add_text(w, buf_str(&w->list), w->list.len));
+        protobuf_put_nonzero(&w->part, FUNCTION_FILE, string_of(w, f.file));
         buf_clear(&w->list);
-        proto_put_part(&w->dictionary, DICTIONARY_FUNCTION, &w->part);
+        protobuf_put_part(&w->dictionary, DICTIONARY_FUNCTION, &w->part);
     }
 }
 
 static void put_links(struct writing *w)
 {
-    proto_put_bytes(&w->dictionary, DICTIONARY_LINK, NULL, 0);
+    protobuf_put_bytes(&w->dictionary, DICTIONARY_LINK, NULL, 0);
     for (size_t i = 1; i < w->b->links.len; i++) {
         const struct wire_link *l = &w->b->links.data[i];
-        proto_put_bytes(&w->part, LINK_TRACE, l->trace, sizeof(l->trace));
-        proto_put_bytes(&w->part, LINK_SPAN, l->span, sizeof(l->span));
-        proto_put_part(&w->dictionary, DICTIONARY_LINK, &w->part);
+        protobuf_put_bytes(&w->part, LINK_TRACE, l->trace, sizeof(l->trace));
+        protobuf_put_bytes(&w->part, LINK_SPAN, l->span, sizeof(l->span));
+        protobuf_put_part(&w->dictionary, DICTIONARY_LINK, &w->part);
     }
 }
 
 static void put_attributes(struct writing *w)
 {
-    proto_put_bytes(&w->dictionary, DICTIONARY_ATTRIBUTE, NULL, 0);
+    protobuf_put_bytes(&w->dictionary, DICTIONARY_ATTRIBUTE, NULL, 0);
     for (size_t i = 1; i < w->attributes.strings.len; i++) {
         struct str s = strpool_get(&w->attributes, i);
         uint32_t key;
         memcpy(&key, s.data, sizeof(key));
-        proto_put_nonzero(&w->part, ATTRIBUTE_KEY, key);
+        protobuf_put_nonzero(&w->part, ATTRIBUTE_KEY, key);
         put_text_value(&w->part, ATTRIBUTE_VALUE,
                        (struct str){s.data + sizeof(key), s.len - sizeof(key)}, &w->list);
-        proto_put_part(&w->dictionary, DICTIONARY_ATTRIBUTE, &w->part);
+        protobuf_put_part(&w->dictionary, DICTIONARY_ATTRIBUTE, &w->part);
     }
 }
 
 static void put_stacks(struct writing *w)
 {
     const struct wire_batch *b = w->b;
-    proto_put_bytes(&w->dictionary, DICTIONARY_STACK, NULL, 0);
+    protobuf_put_bytes(&w->dictionary, DICTIONARY_STACK, NULL, 0);
     for (size_t i = 0; i < w->stacks.len; i++) {
         for (uint32_t n = w->stacks.data[i]; n; n = b->nodes.data[n].parent)
             buf_varint(&w->list, (uint64_t)b->nodes.data[n].frame + 1);
-        proto_put_part(&w->part, STACK_LOCATIONS, &w->list);
-        proto_put_part(&w->dictionary, DICTIONARY_STACK, &w->part);
+        protobuf_put_part(&w->part, STACK_LOCATIONS, &w->list);
+        protobuf_put_part(&w->dictionary, DICTIONARY_STACK, &w->part);
     }
 }
 
 /* Written after the profiles, because these determine which elements are needed. */
 static void put_dictionary(struct writing *w, struct buf *to)
 {
-    proto_put_bytes(&w->dictionary, DICTIONARY_MAPPING, NULL, 0);
+    protobuf_put_bytes(&w->dictionary, DICTIONARY_MAPPING, NULL, 0);
     put_locations(w);
     put_functions(w);
     put_links(w);
@@ -370,9 +370,9 @@ static void put_dictionary(struct writing *w, struct buf *to)
     put_stacks(w);
     for (size_t i = 0; i < w->strings.strings.len; i++) {
         struct str s = strpool_get(&w->strings, i);
-        proto_put_bytes(&w->dictionary, DICTIONARY_STRING, s.data, s.len);
+        protobuf_put_bytes(&w->dictionary, DICTIONARY_STRING, s.data, s.len);
     }
-    proto_put_part(to, DATA_DICTIONARY, &w->dictionary);
+    protobuf_put_part(to, DATA_DICTIONARY, &w->dictionary);
 }
 
 /* Adds element 0 of the tables that are pools. */
@@ -435,10 +435,10 @@ enum { PARTIAL_REJECTED = 1, PARTIAL_MESSAGE };
 void otlp_encode_answer(uint64_t rejected, const char *why, struct buf *to)
 {
     struct buf part = BUF(1 << 16);
-    proto_put_nonzero(&part, PARTIAL_REJECTED, rejected);
+    protobuf_put_nonzero(&part, PARTIAL_REJECTED, rejected);
     if (why)
-        proto_put_bytes(&part, PARTIAL_MESSAGE, why, strlen(why));
+        protobuf_put_bytes(&part, PARTIAL_MESSAGE, why, strlen(why));
     if (part.len)
-        proto_put_part(to, ANSWER_PARTIAL_SUCCESS, &part);
+        protobuf_put_part(to, ANSWER_PARTIAL_SUCCESS, &part);
     buf_release(&part);
 }

@@ -71,10 +71,10 @@ static struct wire_profile *profile_of(struct pprof *p)
 /* Reads the numbers of a message by field; 0 for fields that are missing. */
 static int read_numbers(struct cursor c, uint64_t ret[NUMBERS])
 {
-    struct proto_field f;
+    struct protobuf_field f;
     memset(ret, 0, NUMBERS * sizeof(*ret));
-    while (proto_next(&c, &f))
-        if (f.number < NUMBERS && f.type == PROTO_VARINT)
+    while (protobuf_next(&c, &f))
+        if (f.number < NUMBERS && f.type == PROTOBUF_VARINT)
             ret[f.number] = f.value;
     return c.failed ? -EPROTO : 0;
 }
@@ -82,10 +82,10 @@ static int read_numbers(struct cursor c, uint64_t ret[NUMBERS])
 static int read_location(struct pprof *p, struct cursor c)
 {
     struct location at = {.first = p->lines.len};
-    struct proto_field f;
+    struct protobuf_field f;
     uint64_t id = 0, n[NUMBERS];
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number == LOCATION_ID)
             id = f.value;
         if (f.number != LOCATION_LINE)
@@ -116,9 +116,9 @@ static int read_function(struct pprof *p, struct cursor c)
 static int read_tables(struct pprof *p, struct cursor c)
 {
     struct wire_profile *profile = profile_of(p);
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         switch (f.number) {
         case SAMPLE_TYPE:
             r = DECODE_PUSH(p->b, &p->types, f.bytes);
@@ -200,10 +200,10 @@ static int read_frames(struct pprof *p)
 /* Reads what a comment written by jvmscope states about the figures. */
 static int read_notes(struct pprof *p, struct cursor c)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     const size_t start = strlen(PPROF_NOTE);
-    while (proto_next(&c, &f)) {
-        struct str s = f.number == COMMENT && f.type == PROTO_VARINT
+    while (protobuf_next(&c, &f)) {
+        struct str s = f.number == COMMENT && f.type == PROTOBUF_VARINT
                            ? decode_text(&p->strings, f.value)
                            : (struct str){"", 0};
         if (s.len <= start || memcmp(s.data, PPROF_NOTE, start) != 0)
@@ -258,11 +258,11 @@ static int read_label(struct pprof *p, struct cursor c, struct wire_link *link)
     return decode_label(p->b, key, value, &p->labels);
 }
 
-static int push_numbers(struct pprof *p, struct decode_numbers *list, struct proto_field f)
+static int push_numbers(struct pprof *p, struct decode_numbers *list, struct protobuf_field f)
 {
     uint64_t v;
     int r = 0;
-    while (r == 0 && proto_next_number(&f, &v))
+    while (r == 0 && protobuf_next_number(&f, &v))
         r = DECODE_PUSH(p->b, list, v);
     return r < 0 ? r : f.bytes.failed ? -EPROTO : 0;
 }
@@ -270,12 +270,12 @@ static int push_numbers(struct pprof *p, struct decode_numbers *list, struct pro
 static int read_sample(struct pprof *p, struct cursor c)
 {
     struct wire_link link = {0};
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
     vec_clear(&p->stack);
     vec_clear(&p->values);
     vec_clear(&p->labels);
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number == SAMPLE_LOCATION)
             r = push_numbers(p, &p->stack, f);
         else if (f.number == SAMPLE_VALUE)
@@ -304,10 +304,10 @@ static int read_sample(struct pprof *p, struct cursor c)
 
 static int read_samples(struct pprof *p, struct cursor c)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f))
-        if (f.number == SAMPLE && f.type == PROTO_BYTES)
+    while (r == 0 && protobuf_next(&c, &f))
+        if (f.number == SAMPLE && f.type == PROTOBUF_BYTES)
             r = read_sample(p, f.bytes);
     return r;
 }

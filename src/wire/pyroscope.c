@@ -117,9 +117,9 @@ struct entry {
 
 static bool read_entry(struct cursor c, struct entry *ret)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     *ret = (struct entry){.bytes = {c.end, c.end, false}};
-    while (proto_next(&c, &f)) {
+    while (protobuf_next(&c, &f)) {
         if (f.number == ENTRY_KEY)
             ret->key = f.value;
         else if (f.number == ENTRY_VALUE) {
@@ -133,10 +133,10 @@ static bool read_entry(struct cursor c, struct entry *ret)
 /* strings: id to the number in the batch. */
 static int read_strings(struct wire_batch *b, struct cursor c, struct map *strings)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     struct entry e;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number != SNAPSHOT_STRINGS)
             continue;
         int64_t n = read_entry(f.bytes, &e)
@@ -150,10 +150,10 @@ static int read_strings(struct wire_batch *b, struct cursor c, struct map *strin
 static int64_t read_context(struct wire_batch *b, struct cursor c, const struct map *strings)
 {
     struct decode_labels labels = {0};
-    struct proto_field f;
+    struct protobuf_field f;
     struct entry e;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number != CONTEXT_LABELS)
             continue;
         if (!read_entry(f.bytes, &e))
@@ -173,11 +173,11 @@ int pyroscope_contexts(struct pyroscope_contexts *ret, struct wire_batch *b, con
 {
     struct cursor c = cursor_of(data, len);
     struct map strings = {0};
-    struct proto_field f;
+    struct protobuf_field f;
     struct entry e;
     *ret = (struct pyroscope_contexts){0};
     int r = read_strings(b, c, &strings);
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         if (f.number != SNAPSHOT_CONTEXTS)
             continue;
         int64_t set = read_entry(f.bytes, &e) ? read_context(b, e.bytes, &strings) : -EPROTO;
@@ -252,12 +252,12 @@ static int push_sample(struct wire_batch *b, struct cursor c, uint32_t resource,
 {
     struct cursor profile = {c.end, c.end, false};
     struct str id = {"", 0};
-    struct proto_field f;
-    while (proto_next(&c, &f)) {
+    struct protobuf_field f;
+    while (protobuf_next(&c, &f)) {
         if (f.number == SAMPLE_PROFILE)
             profile = f.bytes;
         else if (f.number == SAMPLE_ID)
-            id = (struct str){proto_text(&f), cursor_left(&f.bytes)};
+            id = (struct str){protobuf_text(&f), cursor_left(&f.bytes)};
     }
     return c.failed ? -EPROTO
                     : add_profile(b, resource, profile.at, cursor_left(&profile), id, why);
@@ -267,13 +267,13 @@ static int push_series(struct wire_batch *b, struct cursor c, struct buf *why)
 {
     struct decode_labels labels = {0};
     struct cursor again = c;
-    struct proto_field f, part;
+    struct protobuf_field f, part;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         struct str name = {"", 0}, value = {"", 0};
         struct cursor label = f.bytes;
-        while (f.number == SERIES_LABELS && proto_next(&label, &part)) {
-            struct str text = {proto_text(&part), cursor_left(&part.bytes)};
+        while (f.number == SERIES_LABELS && protobuf_next(&label, &part)) {
+            struct str text = {protobuf_text(&part), cursor_left(&part.bytes)};
             name = part.number == LABEL_NAME ? text : name;
             value = part.number == LABEL_VALUE ? text : value;
         }
@@ -283,7 +283,7 @@ static int push_series(struct wire_batch *b, struct cursor c, struct buf *why)
     int64_t set = r < 0 ? r : c.failed ? -EPROTO : wire_labels(b, labels.data, labels.len);
     vec_release(&labels);
     r = (int)MIN(set, 0);
-    while (r == 0 && proto_next(&again, &f))
+    while (r == 0 && protobuf_next(&again, &f))
         if (f.number == SERIES_SAMPLES)
             r = push_sample(b, f.bytes, (uint32_t)set, why);
     return r;
@@ -291,9 +291,9 @@ static int push_series(struct wire_batch *b, struct cursor c, struct buf *why)
 
 static int push_protobuf(struct wire_batch *b, struct cursor c, struct buf *why)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f))
+    while (r == 0 && protobuf_next(&c, &f))
         if (f.number == PUSH_SERIES)
             r = push_series(b, f.bytes, why);
     return r < 0 ? r : c.failed ? -EPROTO : 0;

@@ -39,7 +39,7 @@ enum { TYPE_ID = 1, TYPE_NAME, TYPE_TYPE = 4, TYPE_UNIT, TYPE_PERIOD_TYPE, TYPE_
 static void put_text(struct buf *b, unsigned field, const char *text)
 {
     if (*text)
-        proto_put_bytes(b, field, text, strlen(text));
+        protobuf_put_bytes(b, field, text, strlen(text));
 }
 
 static void json_int64(struct json *j, int64_t v)
@@ -56,7 +56,7 @@ int pyroscope_put_names(const char *const *names, size_t n, bool json, struct bu
     struct json j = {.out = to};
     if (!json) {
         for (size_t i = 0; i < n; i++)
-            proto_put_bytes(to, NAMES_NAMES, names[i], strlen(names[i]));
+            protobuf_put_bytes(to, NAMES_NAMES, names[i], strlen(names[i]));
         return buf_error(to);
     }
     json_begin_object(&j);
@@ -110,13 +110,13 @@ int pyroscope_put_profile_types(const struct pyroscope_profile_type *types, size
             if (json) {
                 json_key_string_n(&j, type_parts[k].json, parts[k].data, parts[k].len);
             } else if (parts[k].len) {
-                proto_put_bytes(&part, type_parts[k].number, parts[k].data, parts[k].len);
+                protobuf_put_bytes(&part, type_parts[k].number, parts[k].data, parts[k].len);
             }
         }
         if (json)
             json_end_object(&j);
         else
-            proto_put_part(to, TYPES_TYPES, &part);
+            protobuf_put_part(to, TYPES_TYPES, &part);
     }
     if (json) {
         json_end_array(&j);
@@ -132,7 +132,7 @@ static void put_labels(struct buf *to, unsigned field, const struct pyroscope_la
     for (size_t i = 0; i < labels->len; i++) {
         put_text(&part, LABEL_NAME, labels->list[i].name);
         put_text(&part, LABEL_VALUE, labels->list[i].value);
-        proto_put_part(to, field, &part);
+        protobuf_put_part(to, field, &part);
     }
     buf_release(&part);
 }
@@ -165,7 +165,7 @@ int pyroscope_put_label_sets(const struct pyroscope_labels *sets, size_t n, bool
             json_end_object(&j);
         } else {
             put_labels(&part, LABELS_LABELS, &sets[i]);
-            proto_put_part(to, SETS_SETS, &part);
+            protobuf_put_part(to, SETS_SETS, &part);
         }
     }
     if (json) {
@@ -199,11 +199,11 @@ static void put_series(struct buf *to, const struct pyroscope_series *s)
     struct buf part = BUF(LIMIT_PART), point = BUF(64);
     put_labels(&part, SERIES_LABELS, &s->labels);
     for (size_t i = 0; i < s->len; i++) {
-        proto_put_double(&point, POINT_VALUE, s->points[i].value);
-        proto_put_nonzero(&point, POINT_TIME, (uint64_t)s->points[i].time_ms);
-        proto_put_part(&part, SERIES_POINTS, &point);
+        protobuf_put_double(&point, POINT_VALUE, s->points[i].value);
+        protobuf_put_nonzero(&point, POINT_TIME, (uint64_t)s->points[i].time_ms);
+        protobuf_put_part(&part, SERIES_POINTS, &point);
     }
-    proto_put_part(to, SELECTED_SERIES, &part);
+    protobuf_put_part(to, SELECTED_SERIES, &part);
     buf_release(&part);
     buf_release(&point);
 }
@@ -342,8 +342,8 @@ static void put_row(struct flame *f, struct json *j, struct buf *part)
     }
     for (size_t i = 0; i < f->values.len; i++)
         buf_varint(&list, (uint64_t)f->values.data[i]);
-    proto_put_part(&level, LEVEL_VALUES, &list);
-    proto_put_part(part, FLAME_LEVELS, &level);
+    protobuf_put_part(&level, LEVEL_VALUES, &list);
+    protobuf_put_part(part, FLAME_LEVELS, &level);
     buf_release(&list);
     buf_release(&level);
 }
@@ -418,13 +418,13 @@ static int put_protobuf(struct flame *f, struct buf *to)
     struct buf part = BUF(LIMIT_PART);
     int64_t max_self = 0;
     for (size_t i = 0; i < f->f->names_len; i++)
-        proto_put_bytes(&part, FLAME_NAMES, f->f->names[i], strlen(f->f->names[i]));
+        protobuf_put_bytes(&part, FLAME_NAMES, f->f->names[i], strlen(f->f->names[i]));
     if (f->least)
-        proto_put_bytes(&part, FLAME_NAMES, "other", strlen("other"));
+        protobuf_put_bytes(&part, FLAME_NAMES, "other", strlen("other"));
     int r = put_rows(f, NULL, &part, &max_self);
-    proto_put_nonzero(&part, FLAME_TOTAL, f->f->len ? (uint64_t)f->total[0] : 0);
-    proto_put_nonzero(&part, FLAME_MAX_SELF, (uint64_t)max_self);
-    proto_put_part(to, STACKTRACES_FLAME, &part);
+    protobuf_put_nonzero(&part, FLAME_TOTAL, f->f->len ? (uint64_t)f->total[0] : 0);
+    protobuf_put_nonzero(&part, FLAME_MAX_SELF, (uint64_t)max_self);
+    protobuf_put_part(to, STACKTRACES_FLAME, &part);
     buf_release(&part);
     return r;
 }

@@ -223,9 +223,9 @@ static bool is_text(enum meaning m)
 
 static int read_protobuf(struct pyroscope_query *q, struct cursor c, struct buf *why)
 {
-    struct proto_field f;
+    struct protobuf_field f;
     int r = 0;
-    while (r == 0 && proto_next(&c, &f)) {
+    while (r == 0 && protobuf_next(&c, &f)) {
         for (size_t i = 0; r == 0 && i < ARRAY_SIZE(fields); i++) {
             if (fields[i].kind != q->kind || fields[i].number != f.number)
                 continue;
@@ -233,9 +233,9 @@ static int read_protobuf(struct pyroscope_query *q, struct cursor c, struct buf 
                 memcpy(&q->step_s, &f.value, sizeof(q->step_s));
             else if (!is_text(fields[i].meaning))
                 r = set_number(q, fields[i].meaning, (int64_t)f.value, why);
-            else if (f.type == PROTO_BYTES)
+            else if (f.type == PROTOBUF_BYTES)
                 r = set_text(q, fields[i].meaning,
-                             (struct str){proto_text(&f), cursor_left(&f.bytes)}, why);
+                             (struct str){protobuf_text(&f), cursor_left(&f.bytes)}, why);
         }
     }
     return r < 0 ? r : c.failed ? -EPROTO : 0;

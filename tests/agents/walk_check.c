@@ -47,8 +47,8 @@ int main(void)
     walker.code.layout = &walker.layout;
     if (memory_guard_init() < 0 || sigaction(SIGUSR1, &action, NULL) < 0 || !modules_refresh())
         return 1;
-    if (load64(&process_memory, 16, &word) || memory_guard_faults() != 1 ||
-        !load64(&process_memory, (uint64_t)(uintptr_t)&walker.arch, &word) ||
+    if (load_u64(&process_memory, 16, &word) || memory_guard_faults() != 1 ||
+        !load_u64(&process_memory, (uint64_t)(uintptr_t)&walker.arch, &word) ||
         word != (uint64_t)(uintptr_t)&ARCH_HERE)
         return 2;
     if (sort_numbers() != 3 || end.status == WALK_FAULT)

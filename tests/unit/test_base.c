@@ -95,13 +95,13 @@ static void an_element_is_that_of_the_sorted_numbers(void **state)
             for (size_t i = 0; i < n; i++)
                 sorted[i] = values == 1 ? i : (uint64_t)random() % values;
             memcpy(numbers, sorted, n * sizeof(*numbers));
-            qsort(sorted, n, sizeof(*sorted), u64_ascending);
+            qsort(sorted, n, sizeof(*sorted), order_ascending);
             for (size_t i = 0, k = 0; i < 8; i++, k = (size_t)random() % n) {
                 assert_int_equal(nth_number(numbers, n, k), sorted[k]);
                 assert_int_equal(numbers[k], sorted[k]);
             }
             assert_int_equal(nth_number(numbers, n, n - 1), sorted[n - 1]);
-            qsort(numbers, n, sizeof(*numbers), u64_ascending);
+            qsort(numbers, n, sizeof(*numbers), order_ascending);
             assert_memory_equal(numbers, sorted, n * sizeof(*numbers));
         }
     }

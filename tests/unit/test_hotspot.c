@@ -411,18 +411,18 @@ static void faults_are_survived(void **state)
     assert_true(page != MAP_FAILED);
     mprotect((char *)page + 4096, 4096, PROT_NONE);
     uint64_t end = (uint64_t)(uintptr_t)page + 4096, before = memory_guard_faults();
-    assert_true(load64(&process_memory, (uint64_t)(uintptr_t)there, &v));
+    assert_true(load_u64(&process_memory, (uint64_t)(uintptr_t)there, &v));
     assert_int_equal(v, there[0]);
-    assert_true(load32(&process_memory, (uint64_t)(uintptr_t)there + 4, &half));
+    assert_true(load_u32(&process_memory, (uint64_t)(uintptr_t)there + 4, &half));
     assert_int_equal(half, 0x11223344);
-    assert_true(load8(&process_memory, (uint64_t)(uintptr_t)there + 1, &byte));
+    assert_true(load_u8(&process_memory, (uint64_t)(uintptr_t)there + 1, &byte));
     assert_int_equal(byte, 0x77);
-    assert_false(load64(&process_memory, end, &v));
+    assert_false(load_u64(&process_memory, end, &v));
     /* Only half of it is mapped. */
-    assert_false(load64(&process_memory, end - 4, &v));
+    assert_false(load_u64(&process_memory, end - 4, &v));
     /* not a valid address */
-    assert_false(load64(&process_memory, UINT64_C(0x8000000000000000), &v));
-    assert_true(load32(&process_memory, end - 4, &half));
+    assert_false(load_u64(&process_memory, UINT64_C(0x8000000000000000), &v));
+    assert_true(load_u32(&process_memory, end - 4, &half));
     assert_int_equal(v, there[0]);
     assert_int_equal(memory_guard_faults(), before + 3);
     munmap(page, 8192);

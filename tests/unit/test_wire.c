@@ -138,42 +138,42 @@ static void make_pprof(struct buf *to)
                                           "a.B.c", "x.Y.z",   "thread", "main", "a.B.c(I)V"};
     struct buf part = BUF(4096), inner = BUF(4096);
     for (unsigned t = 1; t <= 3; t += 2) {
-        proto_put_number(&part, 1, t);
-        proto_put_number(&part, 2, t + 1);
-        proto_put_part(to, 1, &part);
+        protobuf_put_number(&part, 1, t);
+        protobuf_put_number(&part, 2, t + 1);
+        protobuf_put_part(to, 1, &part);
     }
     for (unsigned i = 1; i <= 40; i++) {
         buf_varint(&inner, i % 2 + 1);
         buf_varint(&inner, 1);
-        proto_put_part(&part, 1, &inner);
+        protobuf_put_part(&part, 1, &inner);
         buf_varint(&inner, i);
         buf_varint(&inner, i * 10000000);
-        proto_put_part(&part, 2, &inner);
-        proto_put_number(&inner, 1, 7);
-        proto_put_number(&inner, 2, 8);
-        proto_put_part(&part, 3, &inner);
-        proto_put_part(to, 2, &part);
+        protobuf_put_part(&part, 2, &inner);
+        protobuf_put_number(&inner, 1, 7);
+        protobuf_put_number(&inner, 2, 8);
+        protobuf_put_part(&part, 3, &inner);
+        protobuf_put_part(to, 2, &part);
     }
     for (unsigned i = 1; i <= 2; i++) {
-        proto_put_number(&part, 1, i);
+        protobuf_put_number(&part, 1, i);
         for (unsigned line = 1; line <= i; line++) {
-            proto_put_number(&inner, 1, line);
-            proto_put_number(&inner, 2, 10 * line);
-            proto_put_part(&part, 4, &inner);
+            protobuf_put_number(&inner, 1, line);
+            protobuf_put_number(&inner, 2, 10 * line);
+            protobuf_put_part(&part, 4, &inner);
         }
-        proto_put_part(to, 4, &part);
-        proto_put_number(&part, 1, i);
-        proto_put_number(&part, 2, i + 4);
-        proto_put_number(&part, 3, i == 1 ? 9 : 0);
-        proto_put_part(to, 5, &part);
+        protobuf_put_part(to, 4, &part);
+        protobuf_put_number(&part, 1, i);
+        protobuf_put_number(&part, 2, i + 4);
+        protobuf_put_number(&part, 3, i == 1 ? 9 : 0);
+        protobuf_put_part(to, 5, &part);
     }
     for (size_t i = 0; i < ARRAY_SIZE(strings); i++)
-        proto_put_bytes(to, 6, strings[i], strlen(strings[i]));
-    proto_put_number(to, 9, 1700000000000000000);
-    proto_put_number(to, 12, 10000000);
-    proto_put_number(&part, 1, 3);
-    proto_put_number(&part, 2, 4);
-    proto_put_part(to, 11, &part);
+        protobuf_put_bytes(to, 6, strings[i], strlen(strings[i]));
+    protobuf_put_number(to, 9, 1700000000000000000);
+    protobuf_put_number(to, 12, 10000000);
+    protobuf_put_number(&part, 1, 3);
+    protobuf_put_number(&part, 2, 4);
+    protobuf_put_part(to, 11, &part);
     buf_release(&part);
     buf_release(&inner);
 }
@@ -268,10 +268,10 @@ static void test_damaged_messages_do_no_harm(void **state)
     assert_int_equal(otlp_encode(&b, &otlp), 0);
     make_pprof(&pprof);
     assert_int_equal(wire_pack_gzip(pprof.data, pprof.len, &packed), 0);
-    proto_put_bytes(&part, 1, pprof.data, pprof.len);
+    protobuf_put_bytes(&part, 1, pprof.data, pprof.len);
     struct buf series = BUF(1 << 20);
-    proto_put_part(&series, 2, &part);
-    proto_put_part(&push, 1, &series);
+    protobuf_put_part(&series, 2, &part);
+    protobuf_put_part(&push, 1, &series);
     buf_string(&json, "{\"series\":[{\"labels\":[{\"name\":\"a\",\"value\":\"b\"}],"
                       "\"samples\":[{\"rawProfile\":\"H4sIAAAAAAAA/w==\",\"ID\":\"x\"}]}]}");
     buf_bytes(&contexts,
@@ -300,8 +300,8 @@ static int decode_table(unsigned field, size_t n, const char *entry, size_t len,
 {
     struct buf dictionary = BUF(1 << 28), message = BUF(1 << 28);
     for (size_t i = 0; i < n; i++)
-        proto_put_bytes(&dictionary, field, entry, len);
-    proto_put_part(&message, 2, &dictionary);
+        protobuf_put_bytes(&dictionary, field, entry, len);
+    protobuf_put_part(&message, 2, &dictionary);
     int r = otlp_decode(b, message.data, message.len, why);
     buf_release(&dictionary);
     buf_release(&message);
@@ -342,24 +342,24 @@ static void test_a_short_message_with_long_stacks_is_refused(void **state)
     /* A location with 4,000 lines, to which 20,000 stacks refer, all of which are needed. */
     struct buf dictionary = BUF(1 << 26), part = BUF(1 << 20), message = BUF(1 << 26),
                profile = BUF(1 << 24), why = BUF(1024);
-    proto_put_bytes(&dictionary, 5, "", 0);
-    proto_put_bytes(&dictionary, 3, "", 0);
-    proto_put_bytes(&dictionary, 2, "", 0);
+    protobuf_put_bytes(&dictionary, 5, "", 0);
+    protobuf_put_bytes(&dictionary, 3, "", 0);
+    protobuf_put_bytes(&dictionary, 2, "", 0);
     for (int i = 0; i < 4000; i++)
-        proto_put_bytes(&part, 3, "", 0);
-    proto_put_part(&dictionary, 2, &part);
+        protobuf_put_bytes(&part, 3, "", 0);
+    protobuf_put_part(&dictionary, 2, &part);
     for (int i = 0; i < 20000; i++)
-        proto_put_bytes(&dictionary, 7, "\x0a\x01\x01", 3);
+        protobuf_put_bytes(&dictionary, 7, "\x0a\x01\x01", 3);
     for (int i = 1; i < 20000; i++) {
-        proto_put_number(&part, 1, (uint64_t)i);
-        proto_put_bytes(&part, 4, "\x01", 1);
-        proto_put_part(&profile, 2, &part);
+        protobuf_put_number(&part, 1, (uint64_t)i);
+        protobuf_put_bytes(&part, 4, "\x01", 1);
+        protobuf_put_part(&profile, 2, &part);
     }
-    proto_put_part(&part, 2, &profile);
+    protobuf_put_part(&part, 2, &profile);
     struct buf resource = BUF(1 << 25);
-    proto_put_part(&resource, 2, &part);
-    proto_put_part(&message, 1, &resource);
-    proto_put_part(&message, 2, &dictionary);
+    protobuf_put_part(&resource, 2, &part);
+    protobuf_put_part(&message, 1, &resource);
+    protobuf_put_part(&message, 2, &dictionary);
     struct wire_batch b = {0};
     assert_int_equal(otlp_decode(&b, message.data, message.len, &why), -E2BIG);
     wire_batch_release(&b);
@@ -500,12 +500,12 @@ static void test_queries_in_both_forms(void **state)
                           "\"groupBy\":[\"pod\"],"
                           "\"aggregation\":\"TIME_SERIES_AGGREGATION_TYPE_AVERAGE\"}";
     struct buf message = BUF(4096), why = BUF(1024);
-    proto_put_bytes(&message, 1, type, strlen(type));
-    proto_put_bytes(&message, 2, selector, strlen(selector));
-    proto_put_number(&message, 3, 1700000000000);
-    proto_put_bytes(&message, 5, "pod", 3);
-    proto_put_double(&message, 6, 15);
-    proto_put_number(&message, 7, 1);
+    protobuf_put_bytes(&message, 1, type, strlen(type));
+    protobuf_put_bytes(&message, 2, selector, strlen(selector));
+    protobuf_put_number(&message, 3, 1700000000000);
+    protobuf_put_bytes(&message, 5, "pod", 3);
+    protobuf_put_double(&message, 6, 15);
+    protobuf_put_number(&message, 7, 1);
     check_query(false, message.data, message.len);
     check_query(true, json, strlen(json));
     struct pyroscope_query q;

@@ -115,7 +115,7 @@ static bool put_declared(jclass c, const char *method, bool inherited, struct bu
     _cleanup_(buf_release) struct buf found = BUF(1024);
     if (!signature || *signature != 'L' || !declares_method(c, method, inherited, &found))
         return false;
-    buf_dotted(ret, signature + 1, strlen(signature) - 2);
+    dotted_append(ret, signature + 1, strlen(signature) - 2);
     buf_bytes(ret, found.data, found.len);
     return true;
 }

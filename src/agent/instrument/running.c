@@ -74,7 +74,7 @@ static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {
         buf_string(names, i ? ", " : "");
-        buf_dotted(names, r->named[i]->class_name, strlen(r->named[i]->class_name));
+        dotted_append(names, r->named[i]->class_name, strlen(r->named[i]->class_name));
         buf_printf(names, ".%s", r->named[i]->name);
         if (is_overloaded(r, i))
             signature_put_parameters(names, r->named[i]->descriptor);

@@ -50,9 +50,9 @@ static uintptr_t block_of(const char *thread, size_t module)
     /* glibc has pairs, and the one before the first says how many there are; musl has words. */
     uint64_t dtv, n, block, words = place.glibc ? 2 : 1, length_at = place.glibc ? -2ULL : 0;
     const char *vector = thread + (place.glibc ? DTV_AT_GLIBC : DTV_AT_MUSL);
-    bool has = load64(&process_memory, (uintptr_t)vector, &dtv) &&
-               load64(&process_memory, dtv + length_at * sizeof(dtv), &n) && module <= n &&
-               load64(&process_memory, dtv + module * words * sizeof(dtv), &block);
+    bool has = load_u64(&process_memory, (uintptr_t)vector, &dtv) &&
+               load_u64(&process_memory, dtv + length_at * sizeof(dtv), &n) && module <= n &&
+               load_u64(&process_memory, dtv + module * words * sizeof(dtv), &block);
     return has && block != UINTPTR_MAX ? block : 0; /* -1: not allocated yet */
 }
 
@@ -157,7 +157,7 @@ void trace_context_read(struct trace_context *ret)
     const char *thread = __builtin_thread_pointer();
     uintptr_t from = kind == AT_DISTANCE ? (uintptr_t)thread : block_of(thread, place.module);
     uint64_t at = 0;
-    if (!from || !load64(&process_memory, from + (uintptr_t)place.offset, &at) || !at ||
+    if (!from || !load_u64(&process_memory, from + (uintptr_t)place.offset, &at) || !at ||
         !memory_read(&process_memory, at, &record, sizeof(record)) || record.valid != 1 ||
         memcmp(record.trace, none, sizeof(none)) == 0)
         return;

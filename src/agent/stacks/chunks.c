@@ -35,7 +35,7 @@ static int32_t instance_bytes(struct asked *a, const struct hotspot_layout *l, j
 {
     uint32_t offset, bytes;
     if (!l->class_klass_offset || l->klass_layout_helper < 0 ||
-        !load32(&process_memory, l->class_klass_offset, &offset)) {
+        !load_u32(&process_memory, l->class_klass_offset, &offset)) {
         a->failed = true;
         return 0;
     }
@@ -43,7 +43,7 @@ static int32_t instance_bytes(struct asked *a, const struct hotspot_layout *l, j
         (uint64_t)(*a->jni)->CallLongMethod(a->jni, a->unsafe, a->get_long, class, (jlong)offset);
     bytes = 0;
     a->failed |= vm_clear_exception(a->jni) || !klass ||
-                 !load32(&process_memory, klass + (uint64_t)l->klass_layout_helper, &bytes) ||
+                 !load_u32(&process_memory, klass + (uint64_t)l->klass_layout_helper, &bytes) ||
                  bytes < 16 || bytes > 256;
     /* The low bit says that instances are not allocated on the fast path. */
     return (int32_t)(bytes & ~UINT32_C(7));
@@ -86,8 +86,8 @@ bool chunks_find(JNIEnv *jni, const struct hotspot_layout *l, const struct hotsp
 #endif
     if (l->thread_cont_entry == LAYOUT_NONE || !l->oop_base || !l->oop_shift ||
         hotspot_flag(l, image, "UseZGC") || hotspot_flag(l, image, "UseShenandoahGC") ||
-        !load64(&process_memory, l->oop_base, &c.oop_base) ||
-        !load32(&process_memory, l->oop_shift, &shift))
+        !load_u64(&process_memory, l->oop_base, &c.oop_base) ||
+        !load_u32(&process_memory, l->oop_shift, &shift))
         return false;
     c.oop_shift = (int32_t)shift;
     c.cont =

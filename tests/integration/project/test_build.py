@@ -487,10 +487,13 @@ def test_sources_keep_the_rules_of_style():
         )
         == []
     )
-    header = "/* Lends. */\nint lend_library(int n);\nint library(int n);\n"
+    header = (
+        "/* Lends. */\nint lend_library(int n);\nint library(int n);\n"
+        "static inline int lend_twice(int n)\n{\n}\nstatic inline int twice(int n)\n{\n}\n"
+    )
     texts = {"src/proto/lend.h": header, "src/proto/lend.c": good + "int library(int n)\n{\n}\n"}
     found = list(style.prefix_findings(texts))
-    assert len(found) == 1 and "library" in found[0], found
+    assert [f.split(": ")[1] for f in found] == ["twice", "library"], found
     bad = ["src/jfr/reader.c.orig", "src/jfr/nowhere.c", "doc/heap.md~"]
     assert [found.split(":")[0] for found in style.unbuilt([*style.files(), *bad])] == bad
     probe = "src/agent/probe/java/lang/JvmscopeTrace.java"

@@ -188,8 +188,8 @@ static void hide_from_jit(JNIEnv *jni)
     jmethodID id = vm_method(jni, "sun/misc/Unsafe", "allocateInstance",
                              "(Ljava/lang/Class;)Ljava/lang/Object;");
     uint8_t number = 0;
-    if (!id || !load64(&process_memory, (uint64_t)(uintptr_t)id, &method) ||
-        !load8(&process_memory, method + offset, &number) || !number)
+    if (!id || !load_u64(&process_memory, (uint64_t)(uintptr_t)id, &method) ||
+        !load_u8(&process_memory, method + offset, &number) || !number)
         return;
     known_to_jit.place = (uint8_t *)(uintptr_t)(method + offset);
     known_to_jit.number = number;

@@ -93,14 +93,14 @@ static char *thread_of(JNIEnv *env)
 static uint64_t word_at(const char *place)
 {
     uint64_t value = 0;
-    (void)load64(&process_memory, (uint64_t)(uintptr_t)place, &value);
+    (void)load_u64(&process_memory, (uint64_t)(uintptr_t)place, &value);
     return value;
 }
 
 static uint32_t half_at(const char *place)
 {
     uint32_t value = 0;
-    (void)load32(&process_memory, (uint64_t)(uintptr_t)place, &value);
+    (void)load_u32(&process_memory, (uint64_t)(uintptr_t)place, &value);
     return value;
 }
 

@@ -235,7 +235,7 @@ static int write_method(struct jfr_writer *w, const struct cover_method *m, cons
     _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX),
                                       name = BUF(4096);
     put_points(m, hits, &lines, &branches);
-    buf_dotted(&name, m->class_name, strlen(m->class_name));
+    dotted_append(&name, m->class_name, strlen(m->class_name));
     size_t room =
         lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
     struct jfr_event e;

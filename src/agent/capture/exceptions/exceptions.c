@@ -196,7 +196,7 @@ static void write_jdk_throw(struct jfr_writer *w, const struct throw *t, const s
     struct jfr_event event;
     char name[1024];
     snprintf(name, sizeof(name), "%s", row->class_name);
-    slashed_in_place(name);
+    dotted_undo(name);
     uint64_t class = jfr_define_class(w, &(struct jfr_class){.name = name});
     if (!class || !jfr_begin(w, JFR_JAVA_EXCEPTION_THROW, strlen(message) + 128, &event))
         return;

@@ -81,7 +81,7 @@ static int point_named(const struct instrument_class *c, struct edit *e)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), text = BUF(2048);
     struct str method = class_utf8(c->file, e->method->name);
-    buf_dotted(&text, c->name.data, c->name.len);
+    dotted_append(&text, c->name.data, c->name.len);
     buf_printf(&text, ".%.*s", (int)method.len, method.data);
     unsigned name = request_name_find(REQUEST_METHOD, buf_str(&text));
     int r = code_int(e->rewrite, &first, REQUEST_METHOD);

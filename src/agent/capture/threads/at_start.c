@@ -171,7 +171,7 @@ static uint64_t class_of_lock(struct existing *l, jstring name, jint hash)
     jclass of = strcmp(text, CLASS_OF_CLASSES) == 0 ? class_find_by_hash(&l->finder, hash) : NULL;
     if (of)
         return object_record_class_object(jni, of);
-    slashed_in_place(text);
+    dotted_undo(text);
     return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = text});
 }
 

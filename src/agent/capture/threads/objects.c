@@ -63,7 +63,7 @@ uint64_t object_record_class_object(JNIEnv *jni, jclass c)
         return id;
     _cleanup_free_ char *name = class_object_text(c);
     if (name)
-        slashed_in_place(name);
+        dotted_undo(name);
     id = name ? jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name}) : 0;
     if (id)
         class_map_put(&class_objects, jni, c, id);

@@ -72,6 +72,6 @@ uint64_t wake_cost(void)
         took[i] = now_ns() - since;
     }
     (void)pthread_join(thread, NULL);
-    qsort(took, ROUNDS, sizeof(*took), u64_ascending);
+    qsort(took, ROUNDS, sizeof(*took), order_ascending);
     return took[ROUNDS / 2];
 }

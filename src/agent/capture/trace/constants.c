@@ -84,7 +84,7 @@ static bool see_class(void *context, jclass c, struct str name)
 static const char *constant_name(const char *text, struct str type)
 {
     _cleanup_(buf_release) struct buf dotted = BUF(1 << 17);
-    buf_dotted(&dotted, type.data, type.len);
+    dotted_append(&dotted, type.data, type.len);
     bool qualified = !buf_error(&dotted) && strlen(text) > type.len + 1 && text[type.len] == '.';
     for (size_t i = 0; i < type.len && qualified; i++)
         qualified = text[i] == dotted.data[i] || (text[i] == '.' && dotted.data[i] == '$');
@@ -104,14 +104,14 @@ bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, 
     bool none = r == 0 && s.n && !s.found;
     if (none) {
         buf_string(why, "is a ");
-        buf_dotted(why, s.type.data, s.type.len);
+        dotted_append(why, s.type.data, s.type.len);
         buf_printf(why, ", which has no constant %s; there %s %s%s", s.constant,
                    s.n == 1 ? "is" : "are", buf_str(&s.names), s.n > NAMED_MAX ? ", ..." : "");
     }
     bool plain = r == 0 && s.plain && !of_jdk;
     if (plain) {
         buf_string(why, "is a ");
-        buf_dotted(why, s.type.data, s.type.len);
+        dotted_append(why, s.type.data, s.type.len);
         buf_string(why, t->length
                             ? ", which has no length"
                             : ", whose objects are compared with null only, or by their fields");

@@ -221,7 +221,7 @@ static bool impossible_this(struct fit *f, const struct cond_test *t)
     _cleanup_(buf_release) struct buf type = BUF(1 << 17);
     buf_printf(&type, "L%.*s;", (int)(end - f->method->text), f->method->text);
     if (!buf_error(&type))
-        slashed_in_place((char *)type.data);
+        dotted_undo((char *)type.data);
     return !buf_error(&type) &&
            impossible_type(f, t, (struct str){buf_str(&type), strlen(buf_str(&type))});
 }

@@ -440,7 +440,7 @@ static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *
     (*jni)->DeleteGlobalRef(jni, s.top);
     if (s.signature)
         return missing_after(&s, path, why);
-    buf_dotted(why, s.type.data, s.type.len);
+    dotted_append(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
     put_nearest(why, &s);
     return true;

@@ -303,7 +303,7 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_han
         snprintf(class, sizeof(class), "%.*s", (int)(dot - field), field);
     else
         snprintf(class, sizeof(class), "%s", row->class);
-    slashed_in_place(class);
+    dotted_undo(class);
     const char *start = dot ? dot + 1 : field;
     snprintf(name, sizeof(name), "%.*s", (int)(colon - start), start);
     int64_t offset = -ENOENT;

@@ -106,7 +106,7 @@ static char *internal_name(const char *class_name)
 {
     char *copy = strdup(class_name);
     if (copy)
-        slashed_in_place(copy);
+        dotted_undo(copy);
     return copy;
 }
 
