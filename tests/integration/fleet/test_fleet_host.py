@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import sqlite3
 import subprocess
 import time
@@ -32,6 +33,14 @@ def busy_jar(folder):
         for path in lab.compiled("Busy").glob("*.class"):
             z.write(path, path.name)
     return jar
+
+
+def end(vm):
+    """Ends a VM as a service is ended. A program that ended by itself after some seconds would, on
+    a busy machine, end before the test is ready for it.
+    """
+    vm.terminate()
+    assert vm.wait(timeout=120) == 128 + signal.SIGTERM
 
 
 class Host:
@@ -83,7 +92,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
         "OTEL_SERVICE_NAME": "shop",
     }
     jar = busy_jar(tmp_path)
-    vm = jdk.start("java", "-jar", jar, "12", env=environment, stdout=subprocess.PIPE)
+    vm = jdk.start("java", "-jar", jar, "600", env=environment, stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
         port = c.port
@@ -104,7 +113,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
             kept = f"{ring.path}.kept"
             os.link(ring.path, kept)
             try:
-                vm.wait(timeout=120)
+                end(vm)
                 lab.wait_for(
                     lambda: not os.path.exists(ring.path),
                     120,
@@ -234,7 +243,7 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
     whatever it was doing then.
     """
     jar = busy_jar(tmp_path)
-    vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
+    vm = jdk.start("java", "-jar", jar, "600", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, jar.name)
@@ -251,7 +260,7 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
                 for p in os.scandir("/var/tmp")
                 if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")
             ]
-            vm.wait(timeout=120)
+            end(vm)
             assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
             host.start()
             lab.wait_for(lambda: not left_in(tmp_path / "spool"), 120, "the rest is taken")
@@ -270,7 +279,7 @@ def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
     rings of those that have ended.
     """
     jar = busy_jar(tmp_path)
-    vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
+    vm = jdk.start("java", "-jar", jar, "600", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, jar.name)
@@ -283,7 +292,7 @@ def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
                 if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")
             ]
             os.link(ring, tmp_path / "all.ring")
-            vm.wait(timeout=120)
+            end(vm)
             for _ in range(3):
                 done = jdk.java("Busy", "0.1", jvm=[jdk.agent("always=y")])
                 assert done.returncode == 0, done.stderr
@@ -321,7 +330,7 @@ def test_names_of_a_pod_and_the_cost_of_the_host(jdk, tmp_path, container):
     vm = jdk.start(
         "sh",
         "-c",
-        f"echo $$ >{group}/cgroup.procs; exec java -Xmx32m -jar {jar} 60",
+        f"echo $$ >{group}/cgroup.procs; exec java -Xmx32m -jar {jar} 600",
         env={**os.environ, **names},
         stdout=subprocess.PIPE,
     )
