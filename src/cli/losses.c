@@ -40,6 +40,8 @@ static void report(const char *path, const struct losses *l, const char *const *
                    const char *known)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096), others = BUF(4096);
+    if (*l->damage)
+        complain(path, "only part of it could be read", l->damage);
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];
         if (loss_is_held(l, row) || (known && strcmp(row->what, known) == 0))
@@ -112,7 +114,7 @@ static void report_read(const char *path, const char *const *captures, bool any,
 {
     _cleanup_(losses_release) struct losses l = {0};
     losses_read_file(&l, path, any);
-    if (why && !l.cut)
+    if (why && !l.cut && !*l.damage)
         complain(path, "only part of it could be read", why);
     report(path, &l, captures, known);
 }

@@ -203,11 +203,16 @@ int heap_dump_open(struct heap_dump **ret, const char *path, int which)
     d->threads = processors < 1 ? 1 : processors > 8 ? 8 : (unsigned)processors;
     memset(d->primitive_arrays, 0xff, sizeof(d->primitive_arrays));
     d->string_class = d->class_class = d->object_class = HEAP_NO_CLASS;
-    int error = heap_spool_open(path, &d->map, &d->spooled);
+    bool damaged;
+    int error = heap_spool_open(path, &d->map, &d->spooled, &damaged);
     if (!error) {
         d->data = d->map.data;
         d->len = d->map.len;
         error = read_records(d, which);
+    }
+    if (damaged && !d->cut) {
+        d->cut = true;
+        d->garbage_at = d->len;
     }
     if (!error)
         error = find_agents(d);

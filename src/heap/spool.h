@@ -11,6 +11,8 @@
 
 /*
  * Returns 0 or a negative errno: -EBADMSG when it does not begin like HPROF, -ENOSPC when unpacking
- * would fill the disk.
+ * would fill the disk. *ret_damaged: the compressed data is damaged or cut, or something else
+ * follows it; *ret is what could be unpacked.
  */
-int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled) must_check;
+int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled,
+                    bool *ret_damaged) must_check;

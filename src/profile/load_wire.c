@@ -260,6 +260,10 @@ int load_wire(struct load *l)
         len = unpacked.len;
     }
     bool otlp = r == 0 && otlp_is(data, len);
+    if (r == 0 && len >= 4 && memcmp(data, "FLR", 4) == 0) {
+        buf_string(l->why, "a compressed flight recording: unpack it with gunzip or unzstd first");
+        r = -ENOTSUP;
+    }
     if (r == 0)
         r = otlp ? otlp_decode(&b, data, len, l->why) : pprof_decode(&b, data, len, 0, l->why);
     buf_release(&unpacked);

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -302,6 +303,9 @@ static void read_info(struct losses *l, const struct recording *r)
     l->start_ns = info.start_ns;
     l->unended = info.unended;
     l->cut = info.cut;
+    if (info.truncated && !info.cut)
+        snprintf(l->damage, sizeof(l->damage), "%s (at byte %" PRIu64 ")",
+                 info.why ? info.why : "damaged", info.at);
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
     keep_within(l, info.end_ns);
 }

@@ -74,7 +74,9 @@ struct losses {
     int64_t start_ns; /* the start of the recording, from which the times in sentences count */
     /* written by our agent and never closed: it is still recording, or it was killed */
     bool unended;
-    bool cut;     /* the file ends before the recording does */
+    bool cut; /* the file ends before the recording does */
+    /* Bytes that cannot be read follow or are within it; "" if there are none, or it is cut. */
+    char damage[160];
     double end_s; /* how far an unended recording reaches, in seconds from its start */
 };
 

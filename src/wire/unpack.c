@@ -38,6 +38,18 @@ static int take(struct buf *to, size_t before, const uint8_t *piece, size_t n, s
     return buf_error(to);
 }
 
+/*
+ * Returns whether bytes that follow the compressed data are only zeros, with which some programs
+ * fill files.
+ */
+static bool is_filling(const uint8_t *p, size_t len)
+{
+    size_t i = 0;
+    while (i < len && !p[i])
+        i++;
+    return i == len;
+}
+
 static int inflate_all(const uint8_t *data, size_t len, size_t max, struct buf *to)
 {
     uint8_t out[PIECE];
@@ -58,6 +70,8 @@ static int inflate_all(const uint8_t *data, size_t len, size_t max, struct buf *
         /* A gzip file may consist of several members, one after the other. */
         if (r == 0 && state == Z_STREAM_END && is_gzip(z.next_in, left) && inflateReset(&z) == Z_OK)
             state = Z_OK;
+        else if (r == 0 && state == Z_STREAM_END && !is_filling(z.next_in, left))
+            r = -EBADMSG;
     }
     inflateEnd(&z);
     return r < 0 ? r : state == Z_STREAM_END ? 0 : state == Z_MEM_ERROR ? -ENOMEM : -EPROTO;
@@ -90,7 +104,10 @@ int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to, struc
     int r = is_gzip(data, len) || is_zlib(data, len) ? inflate_all(data, len, max, to)
             : is_zstd(data, len)                     ? zstd_all(data, len, max, to)
                                                      : take(to, before, data, len, max);
-    if (r == -EPROTO)
+    if (r == -EBADMSG) {
+        buf_string(why, "something else follows the compressed data");
+        r = -EPROTO;
+    } else if (r == -EPROTO)
         buf_string(why, "the compressed data is damaged or cut");
     else if (r == -E2BIG)
         buf_printf(why, "more than %zu MiB when it is unpacked", max >> 20);

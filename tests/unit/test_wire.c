@@ -406,6 +406,31 @@ static void test_bombs_are_not_unpacked(void **state)
     buf_release(&why);
 }
 
+/* Zeros that fill the file up are allowed, as gzip allows them. */
+static void test_what_follows_compressed_data_is_refused(void **state)
+{
+    uint8_t zstd[256];
+    struct buf packed = BUF(4096), out = BUF(4096), why = BUF(1024);
+    assert_int_equal(wire_pack_gzip("text", 4, &packed), 0);
+    size_t one = packed.len;
+    assert_int_equal(wire_pack_gzip("more", 4, &packed), 0);
+    assert_int_equal(unpack_bytes(packed.data, packed.len, 100, &out, &why), 0);
+    assert_int_equal(out.len, 8);
+    packed.len = one;
+    buf_bytes(&packed, "\0\0\0", 3);
+    assert_int_equal(unpack_bytes(packed.data, packed.len, 100, &out, &why), 0);
+    assert_int_equal(out.len, 12);
+    buf_bytes(&packed, "x", 1);
+    assert_int_equal(unpack_bytes(packed.data, packed.len, 100, &out, &why), -EPROTO);
+    assert_string_equal(buf_str(&why), "something else follows the compressed data");
+    size_t n = ZSTD_compress(zstd, sizeof(zstd), "text", 4, 3);
+    memcpy(zstd + n, "rest", 4);
+    assert_int_equal(unpack_bytes(zstd, n + 4, 100, &out, &why), -EPROTO);
+    buf_release(&packed);
+    buf_release(&out);
+    buf_release(&why);
+}
+
 static void test_multipart(void **state)
 {
     static const char type[] = "multipart/form-data; boundary=\"x-y\"",
@@ -565,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_what_grows_beyond_the_limits_is_refused),
         cmocka_unit_test(test_a_short_message_with_long_stacks_is_refused),
         cmocka_unit_test(test_bombs_are_not_unpacked),
+        cmocka_unit_test(test_what_follows_compressed_data_is_refused),
         cmocka_unit_test(test_multipart),
         cmocka_unit_test(test_the_query_of_ingest),
         cmocka_unit_test(test_queries_in_both_forms),

@@ -58,7 +58,12 @@ uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in
 
 void heap_note_damage(struct answer *a, const struct heap_dump *d)
 {
-    if (d->cut)
+    if (d->cut && d->garbage_at >= d->len)
+        answer_note(a,
+                    "PARTIAL: the file is damaged or cut short, or something else follows, after "
+                    "byte %llu of the dump; what could be read is shown.",
+                    (unsigned long long)d->len);
+    else if (d->cut)
         answer_note(a,
                     "PARTIAL: the dump is cut short or damaged at byte %llu of %llu; what could be "
                     "read is shown.",

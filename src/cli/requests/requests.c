@@ -136,7 +136,7 @@ static int request_view_close(struct request_view *v, int status)
     uint64_t cut_at = v->t->cut_at;
     request_view_free(v);
     char where[64];
-    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
+    snprintf(where, sizeof(where), "damaged (at byte %" PRIu64 ")", cut_at);
     if (status == 0)
         /*
          * All figures show whether they are estimates, and the table says from how many requests.

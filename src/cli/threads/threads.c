@@ -304,7 +304,7 @@ static int show_file(const char *path, const struct thread_options *options,
         view_release(&v);
     }
     char where[64];
-    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
+    snprintf(where, sizeof(where), "damaged (at byte %" PRIu64 ")", cut_at);
     if (status == 0)
         losses_report_read(path, losses_of_threads, lost, cut_at ? where : NULL);
     else if (cut_at)

@@ -86,7 +86,7 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
         status = 0;
     }
     char where[64];
-    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, w.v.cut_at);
+    snprintf(where, sizeof(where), "damaged (at byte %" PRIu64 ")", w.v.cut_at);
     losses_report_read(w.path, losses_of_vm, true, w.v.cut_at ? where : NULL);
     vm_view_release(&w);
     return status;

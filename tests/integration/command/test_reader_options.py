@@ -4,6 +4,7 @@ twice, wrong, empty and at its limits, as the command's own help lists them. Nei
 exists, because wrong options are refused before either is searched for.
 """
 import os
+import random
 import re
 import subprocess
 
@@ -168,6 +169,44 @@ def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tm
         ("threads summary", "--from"),
         ("requests", "--from"),
     } <= tried, tried
+
+
+@pytest.mark.jdks(17)
+def test_what_follows_a_recording_is_reported_by_every_verb(jdk, tmp_path):
+    """Traced calls, coverage and the formats that show threads used to leave it out silently."""
+    good, bad = tmp_path / "good.jfr", tmp_path / "bad.jfr"
+    done = jdk.java(
+        "EveryView",
+        jvm=[
+            jdk.agent(
+                "format=r,cpu=samples,threads=y,monitor=y,requests=EveryView.answer,exceptions=stacks,events=y,cover=y,"
+                f"trace=EveryView.answer,file={good}"
+            )
+        ],
+    )
+    assert done.returncode == 0, done.stderr
+    bad.write_bytes(good.read_bytes() + random.Random(1).randbytes(5000))
+    where = f"what follows a chunk is not a chunk (at byte {good.stat().st_size})"
+    threads = ("summary", "monitors", "timeline", "critical-path", "what-if", "deadlocks")
+    verbs = [f"threads {v}" for v in threads] + [
+        "report",
+        "trace",
+        "trace --exceptions",
+        "coverage",
+        "vm",
+        "requests",
+        "requests slow",
+        "requests show 1",
+        f"diff {good}",
+    ]
+    help_of_convert = run("convert", "--help")[1]
+    formats = re.findall(r"(?m)^  (\.[a-z.]+) ", help_of_convert)
+    assert len(formats) >= 10
+    verbs += [f"convert -o {tmp_path}/x{f}" for f in formats]
+    for verb in verbs:
+        warning = f"jvmscope: {bad}: only part of it could be read: {where}\n"
+        assert run(*verb.split(), bad)[2].count(warning) == 1, verb
+        assert "only part" not in run(*verb.split(), good)[2], verb
 
 
 def test_words_about_values_name_what_differs():

@@ -418,6 +418,49 @@ def test_what_follows_a_dump_is_reported(tmp_path):
             assert at and int(at[1]) == len(good) and int(at[2]) == len(good + tail), tail[:9]
 
 
+def test_what_follows_a_compressed_dump_is_reported(tmp_path):
+    """Whatever is no further member, and a member that is cut within its checksum or damaged. Zeros
+    that only fill the file up are no part of it.
+    """
+    d = small()
+    d.end_heap()
+    plain = d.data()
+    packed = gzip.compress(plain, mtime=0)
+    half = len(plain) // 2
+    whole = (
+        packed,
+        packed + bytes(5000),
+        gzip.compress(plain[:half]) + gzip.compress(plain[half:]),
+        gzip.compress(plain[:half]) + gzip.compress(b"") + gzip.compress(plain[half:]),
+    )
+    for content in whole:
+        path = write(tmp_path, content, "x.hprof.gz")
+        assert "PARTIAL" not in lab.output("heap", "summary", path)
+        assert sound(path) == sound(write(tmp_path, plain))
+    for content in (
+        packed + b"rest",
+        packed + b"\n",
+        packed + random.Random(3).randbytes(600000),
+        packed + bytes(600000) + b"rest",
+        packed + packed[:20],
+        packed[:-1],
+        packed[:-8],
+        packed[:-8] + bytes(8),
+    ):
+        path = write(tmp_path, content, "x.hprof.gz")
+        for verb in ("summary", "leaks", "histogram"):
+            assert "PARTIAL: " in lab.output("heap", verb, path), (content[-9:], verb)
+        with open(path) as f:
+            done = subprocess.run(
+                [lab.BUILD / "jvmscope", "heap", "summary", "-"],
+                stdin=f,
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+        assert "PARTIAL: " in done.stdout, (content[-9:], done.stderr)
+
+
 def test_damaged_index_gives_no_other_answer(tmp_path):
     """With 20,000 objects most sections exceed the part that is always checked."""
     d = small(nodes=20000)
