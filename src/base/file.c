@@ -69,6 +69,18 @@ bool file_is_foreign(const char *path, const void *start, size_t len)
     return n < 0 || memcmp(found, start, (size_t)n) != 0;
 }
 
+bool file_holds_other(const char *path, const void *start, size_t len)
+{
+    static const char zeros[64];
+    char found[sizeof(zeros)];
+    struct stat st;
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    ssize_t n = pread(fd, found, MIN(len, sizeof(found)), 0);
+    return n > 0 && memcmp(found, start, (size_t)n) != 0 && memcmp(found, zeros, (size_t)n) != 0;
+}
+
 const char *file_base(const char *path)
 {
     const char *slash = strrchr(path, '/');

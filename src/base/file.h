@@ -49,6 +49,11 @@ void file_fault_begin(void);
  * file or a file that begins with these bytes (at most 64), as every file of that kind does.
  */
 bool file_is_foreign(const char *path, const void *start, size_t len);
+/*
+ * Returns whether a regular file holds something that begins neither with these bytes (at most 64)
+ * nor with zeros, as the file of a recorder does that was killed at its start.
+ */
+bool file_holds_other(const char *path, const void *start, size_t len);
 /* Returns the last component of a path, within it. */
 const char *file_base(const char *path);
 /* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */

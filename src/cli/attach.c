@@ -9,6 +9,7 @@
 #include "cli/contents.h"
 #include "cli/push.h"
 #include "cli/recording.h"
+#include "cli/replaced.h"
 #include "cli/target.h"
 #include "proto/scratch.h"
 
@@ -231,6 +232,8 @@ int attach_record(const struct vm *vm, const struct capture_options *capture, co
     bool fetch = false;
     int missing = 0;
     struct timespec began;
+    if (!replaced_check(output, NULL))
+        return 2;
     clock_gettime(CLOCK_REALTIME_COARSE, &began);
     _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
     int status = choose_file(vm, output, capture->time_ns != 0, &scratch, &fetch, file);

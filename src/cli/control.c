@@ -5,6 +5,7 @@
 #include "cli/contents.h"
 #include "cli/convert.h"
 #include "cli/recording.h"
+#include "cli/replaced.h"
 #include "cli/report.h"
 #include "cli/ring.h"
 #include "cli/target.h"
@@ -183,6 +184,8 @@ static int cmd_dump(const struct command *self, int argc, char **argv)
     const char *operand = operands.list[0];
     if (operand[strspn(operand, "0123456789")])
         return ring_dump_file(operand, options.output, options.last_ns);
+    if (options.output && !replaced_check(options.output, NULL))
+        return 2;
     return send_and_fetch(self, operand, &options, "control=dump", false);
 }
 
@@ -193,6 +196,8 @@ static int cmd_stop(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
+    if (options.output && !replaced_check(options.output, NULL))
+        return 2;
     return send_and_fetch(self, operands.list[0], &options, "control=stop", true);
 }
 

@@ -5,6 +5,8 @@
 #include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/push.h"
+#include "cli/replaced.h"
+#include "cli/sources.h"
 #include "export/export.h"
 #include "page/members.h"
 #include "page/page.h"
@@ -355,6 +357,13 @@ static bool labels_have_a_place(const char *command, const struct convert *optio
     return ok;
 }
 
+static bool is_page(const struct convert *options)
+{
+    return options->output &&
+           (options->format ? format_named(options->format) : export_format_of(options->output)) ==
+               &export_format_html;
+}
+
 static int cmd_convert(const struct command *self, int argc, char **argv)
 {
     struct convert options = {0};
@@ -370,11 +379,29 @@ static int cmd_convert(const struct command *self, int argc, char **argv)
         complain(self->name, "-o OUT is missing", "its extension picks the format; or --push URL");
         return 2;
     }
+    if (options.format && !options.output) {
+        complain("--format", "has no effect without -o OUT",
+                 "the URL of --push decides in which format a profile is sent");
+        return 2;
+    }
+    if (options.sources && !is_page(&options)) {
+        complain("--sources", "has no effect", "only a page (-o FILE.html) shows source files");
+        return 2;
+    }
+    if (options.sources && !sources_check(options.sources))
+        return 2;
     if (push.url ? !push_check(self->name, &push)
                  : !labels_have_a_place(self->name, &options, &push))
         return 2;
     if (options.output && complain_of_input(options.output, operands.list, 1))
         return 2;
+    _cleanup_(buf_release) struct buf named = BUF(256);
+    if (options.format)
+        buf_printf(&named, ".%s", options.format + (*options.format == '.'));
+    if (options.output && !replaced_check(options.output, named.len ? buf_str(&named) : NULL))
+        return 2;
+    if (options.sources)
+        sources_note_without_effect(options.sources, operands.list, 1);
     status = options.output
                  ? convert(&selection, operands.list[0], options.output, &options, push.labels)
                  : 0;

@@ -7,6 +7,8 @@
 #include "cli/commands.h"
 #include "cli/cover_classes.h"
 #include "cli/losses.h"
+#include "cli/replaced.h"
+#include "cli/sources.h"
 #include "options/signature.h"
 
 #include <errno.h>
@@ -166,10 +168,8 @@ static bool check_options(const char *command, const struct cover_options *o)
         complain(command, "--sources has no effect without -o FILE.html or -o FILE.info", NULL);
     else if (o->output && o->json)
         complain(command, "--json prints, and -o writes a file: give one of them", NULL);
-    else if (o->sources && access(o->sources, R_OK | X_OK) < 0)
-        complain_errno(o->sources, "cannot read the sources", -errno);
     else
-        return true;
+        return !o->sources || sources_check(o->sources);
     return false;
 }
 
@@ -181,7 +181,8 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     if (!check_options(self->name, &o) ||
-        (o.output && complain_of_input(o.output, operands.list, operands.count)))
+        (o.output && (complain_of_input(o.output, operands.list, operands.count) ||
+                      !replaced_check(o.output, NULL))))
         return 2;
     _cleanup_(coverage_release) struct coverage c = {0};
     _cleanup_(coverage_found_release) struct coverage_found found = {0};
@@ -204,6 +205,8 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
                     COUNT_TEXT(bad, "class files"));
     }
     coverage_sort(&c);
+    if (o.sources)
+        sources_note_none(o.sources, &c);
     if (o.output)
         return write_output(&c, &o, operands.list[0]);
     int r = o.json ? print_json(&c, &found.losses) : print_table(&c, o.methods);

@@ -8,6 +8,7 @@
 #include "cli/convert.h"
 #include "cli/losses.h"
 #include "cli/recording.h"
+#include "cli/replaced.h"
 #include "cli/target.h"
 #include "jfr/ring_read.h"
 #include "options/rings.h"
@@ -227,5 +228,7 @@ int ring_dump_file(const char *path, const char *output, uint64_t last_ns)
         return complain("dump", "a recording from a ring needs a name", "-o FILE.jfr");
     if (target_is_file(fd, output))
         return complain(output, "the output is the ring itself", NULL);
+    if (!replaced_check(output, NULL))
+        return 2;
     return take(fd, path, &cut, output);
 }

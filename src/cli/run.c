@@ -9,6 +9,7 @@
 #include "cli/convert.h"
 #include "cli/push.h"
 #include "cli/recording.h"
+#include "cli/replaced.h"
 #include "cli/run_notes.h"
 #include "hotspot/layout.h"
 #include "options/control.h"
@@ -379,6 +380,11 @@ static int cmd_run(const struct command *self, int argc, char **argv)
         status = 2;
     } else if (!capture_always(&run.capture) && check_folder(&run) < 0) {
         status = complain_errno(output_pattern(&run), "cannot write", check_folder(&run));
+    } else if (!strchr(output_pattern(&run), '%') &&
+               !(capture_always(&run.capture)
+                     ? !run.capture.output || replaced_check(run.file, REPLACED_RING)
+                     : replaced_check(run.output, NULL) && replaced_check(run.file, NULL))) {
+        status = 2;
     } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
         status = complain("libhprof.so", "not found", "it lies next to the command in a build");
     } else {

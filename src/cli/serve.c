@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/losses.h"
+#include "cli/sources.h"
 #include "page/page.h"
 #include "page/server.h"
 #include "profile/load.h"
@@ -84,6 +86,7 @@ static int check_file(const char *path)
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
+    losses_report_known(path, NULL, false);
     return 0;
 }
 
@@ -94,11 +97,15 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
+    if (options.sources && !sources_check(options.sources))
+        return 2;
     for (int i = 0; i < operands.count; i++) {
         status = check_file(operands.list[i]);
         if (status)
             return status;
     }
+    if (options.sources)
+        sources_note_without_effect(options.sources, operands.list, operands.count);
     if (!page_head[0])
         return complain(
             self->name, "this build has no page",

@@ -297,6 +297,10 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
     struct collector *c = context;
     const struct tenant *t = q->admitted;
     bool sends = strcmp(q->method, "POST") == 0;
+    _cleanup_(buf_release) struct buf why = BUF(1 << 10);
+    /* Each of these may have several, of different keys. */
+    if (intake_repeats(q, (const char *const[]){"label", "base", NULL}, &why))
+        return intake_reply_line(reply, 400, "%s", buf_str(&why));
     if (sends && strcmp(q->path, "/v1/upload") == 0)
         return collector_upload(c, t, q, reply);
     if (sends && strcmp(q->path, "/ingest") == 0)

@@ -128,6 +128,9 @@ static int read_label(struct argument_reader *r, const char *value)
     if (!equals || equals == value)
         return intake_reply_line(r->reply, 400, "label: not KEY=VALUE");
     struct fleet_label l = {arena_copy(&r->o->arena, value, (size_t)(equals - value)), equals + 1};
+    for (size_t i = 0; l.key && i < r->o->labels.len; i++)
+        if (strcmp(r->o->labels.data[i].key, l.key) == 0)
+            return intake_reply_line(r->reply, 400, "label: %.100s: given more than once", l.key);
     if (!l.key || vec_push(&r->o->labels, l) < 0)
         return intake_reply_line(r->reply, 500, "out of memory");
     return 0;

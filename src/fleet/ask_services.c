@@ -142,16 +142,58 @@ static int sum_services(struct asker *a, const struct fleet_choice *choice,
     return e;
 }
 
-/* Begins the row of a service that has profiles, unless there are already as many as requested. */
-static bool begin_row(struct asker *a, const struct service_sum *s, uint64_t *shown)
+/* Begins the row of a service that is found, unless there are already as many as requested. */
+static bool begin_row(struct asker *a, const struct service_sum *s, bool found, uint64_t *shown)
 {
-    a->found = a->found || s->to_s;
-    if (!s->to_s || (a->q->limit && (*shown)++ >= a->q->limit))
+    a->found = a->found || found;
+    if (!found || (a->q->limit && (*shown)++ >= a->q->limit))
         return false;
     json_begin_object(a->j);
     json_key_string(a->j, "service", s->service);
     json_key_string(a->j, "version", s->version);
     return true;
+}
+
+/* The service that on_other widens. */
+struct others {
+    struct service_sums *sums;
+    size_t which;
+};
+
+static int on_other(void *context, const struct store_latency *l)
+{
+    struct others *o = context;
+    const uint64_t *at = map_get(&o->sums->of_series, l->series->id);
+    struct service_sum *one = &o->sums->list.data[o->which];
+    const struct store_block span = {.start_s = l->start_s, .length_s = l->length_s};
+    if (at && *at == o->which)
+        widen(&one->from_s, &one->to_s, &span);
+    return 0;
+}
+
+/* Determines the times of services that sent no samples, but requests or figures of their VMs. */
+static int read_others(struct asker *a, struct service_sums *s)
+{
+    int e = 0;
+    for (size_t i = 0; i < s->list.len; i++) {
+        for (int kind = 0; kind < FLEET_NAME_KINDS && e == 0 && !s->list.data[i].to_s; kind++) {
+            struct others context = {s, i};
+            struct fleet_choice choice = a->q->choice;
+            struct store_read *r = NULL;
+            if (kind == FLEET_FIGURE && choice.request)
+                continue;
+            choice.type = NULL;
+            choice.names = (enum fleet_name_kind)kind;
+            choice.step_s = store_resolution_s[0];
+            choice.service = s->list.data[i].service;
+            choice.version = s->list.data[i].version;
+            e = store_begin(a->store, &choice, &r, a->why);
+            if (e == 0)
+                e = store_each_latency(a->store, r, on_other, &context);
+            store_end(a->store, r);
+        }
+    }
+    return e;
 }
 
 int ask_services(struct asker *a)
@@ -164,15 +206,21 @@ int ask_services(struct asker *a)
     int e = sum_services(a, &all, &r, &sums);
     if (e == 0)
         e = refine_times(a, &sums);
+    if (e == 0)
+        e = read_others(a, &sums);
+    /* Without a choice among its contents, a service is listed whatever it sent. */
+    bool whole = !all.from_s && !all.to_s && !all.request;
     json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
-        if (!begin_row(a, s, &shown))
+        if (!begin_row(a, s, whole || s->to_s, &shown))
             continue;
         json_key_u64(a->j, "hosts", s->hosts);
         json_key_u64(a->j, "instances", s->series);
-        json_key_i64(a->j, "from", s->from_s);
-        json_key_i64(a->j, "to", s->to_s);
+        if (s->to_s) {
+            json_key_i64(a->j, "from", s->from_s);
+            json_key_i64(a->j, "to", s->to_s);
+        }
         json_end_object(a->j);
     }
     json_end_array(a->j);
@@ -190,7 +238,7 @@ int ask_top_services(struct asker *a)
     json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
-        if (!begin_row(a, s, &shown))
+        if (!begin_row(a, s, s->to_s != 0, &shown))
             continue;
         ask_put_sums(a->j, a->q->metric, s->sum);
         ask_put_cost(a, s->sum);

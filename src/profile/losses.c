@@ -304,8 +304,7 @@ static void read_info(struct losses *l, const struct recording *r)
     l->unended = info.unended;
     l->cut = info.cut;
     if (info.truncated && !info.cut)
-        snprintf(l->damage, sizeof(l->damage), "%s (at byte %" PRIu64 ")",
-                 info.why ? info.why : "damaged", info.at);
+        snprintf(l->damage, sizeof(l->damage), "%s (at byte %" PRIu64 ")", info.why, info.at);
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
     keep_within(l, info.end_ns);
 }
@@ -497,9 +496,8 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
         const struct loss *row = &l->rows.data[i];
         if (!holds(loss, row))
             continue;
-        if (!any) {
+        if (!any)
             json_key_array(j, "with");
-        }
         any = true;
         json_begin_object(j);
         json_key_string(j, "what", row->what);
@@ -513,9 +511,8 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
 {
     json_key_u64(j, "lost", losses_sum(l, NULL));
-    if (captures) {
+    if (captures)
         json_key_u64(j, "lost_here", losses_sum(l, captures));
-    }
     json_key_array(j, "losses");
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];

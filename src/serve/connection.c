@@ -98,6 +98,53 @@ bool connection_has_nul(const struct connection *g, const char *version)
     return g->malformed || (next > end + 1 && next - end < CONNECTION_MEMORY);
 }
 
+struct repeated {
+    struct MHD_Connection *c;
+    const char *const *lists;
+    const char *key; /* the one that comes again */
+    unsigned n;
+};
+
+/* Looking for repeated ones takes time that grows with the square of their number. */
+enum { KEYS_MAX = 256 };
+
+static enum MHD_Result count_key(void *context, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
+{
+    struct repeated *r = context;
+    (void)kind, (void)value;
+    r->n += strcmp(r->key, key) == 0;
+    return r->n < 2 ? MHD_YES : MHD_NO;
+}
+
+static enum MHD_Result see_key(void *context, enum MHD_ValueKind kind, const char *key,
+                               const char *value)
+{
+    struct repeated *r = context, of = {.key = key};
+    (void)value;
+    for (size_t i = 0; r->lists[i]; i++)
+        if (strcmp(r->lists[i], key) == 0)
+            return MHD_YES;
+    if (r->n++ == KEYS_MAX)
+        return MHD_NO;
+    MHD_get_connection_values(r->c, kind, count_key, &of);
+    if (of.n < 2)
+        return MHD_YES;
+    r->key = key;
+    return MHD_NO;
+}
+
+bool connection_repeats(struct MHD_Connection *c, const char *const *lists, struct buf *ret)
+{
+    struct repeated r = {.c = c, .lists = lists};
+    MHD_get_connection_values(c, MHD_GET_ARGUMENT_KIND, see_key, &r);
+    if (r.key)
+        buf_printf(ret, "%.100s: given more than once", r.key);
+    else if (r.n > KEYS_MAX)
+        buf_printf(ret, "more than %d parameters", KEYS_MAX);
+    return r.key || r.n > KEYS_MAX;
+}
+
 enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,
                                    const char *const headers[][2])
 {

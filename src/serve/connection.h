@@ -51,6 +51,12 @@ void *connection_address(void *none, const char *address, struct MHD_Connection 
 bool connection_has_nul(const struct connection *g, const char *version);
 
 /*
+ * Returns whether the query has a parameter more than once, of which a reader would see one only,
+ * and says so in *ret. lists: those that may come several times, ended by NULL.
+ */
+bool connection_repeats(struct MHD_Connection *c, const char *const *lists, struct buf *ret);
+
+/*
  * Answers with a body, which it takes over, and with headers, of which the last is {NULL}; those
  * without a value are left out.
  */

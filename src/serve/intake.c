@@ -88,6 +88,11 @@ int intake_each_argument(const struct intake_request *r,
     return v.result;
 }
 
+bool intake_repeats(const struct intake_request *r, const char *const *lists, struct buf *ret)
+{
+    return connection_repeats((struct MHD_Connection *)r->connection, lists, ret);
+}
+
 /* Takes over the reply's body. */
 static enum MHD_Result respond(struct MHD_Connection *c, int status, struct intake_reply *reply)
 {

@@ -31,6 +31,9 @@ int intake_each_argument(const struct intake_request *r,
                          int (*visit)(void *context, const char *key, const char *value),
                          void *context);
 
+/* Returns whether a parameter comes more than once, as connection_repeats does (connection.h). */
+bool intake_repeats(const struct intake_request *r, const char *const *lists, struct buf *ret);
+
 struct intake_reply {
     struct buf body;
     const char *type;       /* NULL: plain text */

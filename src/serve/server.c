@@ -185,6 +185,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
                       "open the address that jvmscope serve printed, with its token");
     if (!is_same_site(s, c))
         return refuse(c, MHD_HTTP_FORBIDDEN, "the request comes from another site");
+    _cleanup_(buf_release) struct buf why = BUF(1 << 10);
+    if (connection_repeats(c, (const char *const[]){NULL}, &why))
+        return refuse(c, MHD_HTTP_BAD_REQUEST, buf_str(&why));
     welcome(s, c, g);
     struct request *r = calloc(1, sizeof(*r));
     if (!r)

@@ -67,6 +67,12 @@ static int read_name(struct pyroscope_ingest *ret, struct wire_batch *b, const c
         if (key < len)
             r = decode_label(b, without_spaces(at, key),
                              without_spaces(at + key + 1, len - key - 1), &labels);
+        for (size_t i = 0; r == 0 && i + 1 < labels.len; i++)
+            if (labels.data[i].key == labels.data[labels.len - 1].key) {
+                struct str text = without_spaces(at, key);
+                buf_printf(why, "label %.*s: given more than once", (int)text.len, text.data);
+                r = -EINVAL;
+            }
     }
     int64_t set = r < 0 ? r : wire_labels(b, labels.data, labels.len);
     vec_release(&labels);

@@ -10,6 +10,7 @@
 #include "base/parse.h"
 #include "base/vec.h"
 #include "jfr/append.h"
+#include "jfr/ring.h"
 #include "jfr/writer.h"
 #include "options/rings.h"
 
@@ -143,7 +144,12 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
         return -ENOMEM;
     ret->opened_ns = now_ns();
     bool ring = option_always(o) && !memory;
+    /* HPROF's own formats replace any file, as those of the original did. */
+    bool other = ret->format->events && !memory &&
+                 file_holds_other(path, ring ? JFR_RING_MAGIC : "FLR",
+                                  ring ? sizeof(JFR_RING_MAGIC) - 1 : sizeof("FLR"));
     r = ring && ring_is_held(path) ? -EBUSY
+        : other                    ? -EEXIST
         : ret->format->events      ? recording_begin(&ret->jfr, memory ? NULL : path, o)
                                    : open_hprof(ret, o);
     if (r == 0 && ring)
@@ -152,7 +158,11 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
         struct stat st;
         buf_printf(why, "%s: %s", path,
                    r == -EBUSY ? "another VM records to this file; %p in the name keeps them apart"
-                               : strerror(-r));
+                   : r == -EEXIST && ring
+                       ? "this file is no ring and would be lost; name another, or remove it"
+                   : r == -EEXIST
+                       ? "this file is no recording and would be lost; name another, or remove it"
+                       : strerror(-r));
         /* Nothing was recorded, so the file is removed. */
         if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
             unlink(path);

@@ -512,14 +512,23 @@ static int check(const struct host_options *o)
 {
     _cleanup_free_ char *labels = o->labels ? strdup(o->labels) : NULL;
     char *rest;
+    int count = 0;
     if (!o->to)
         return wrong("--to URL is missing", "--to http://HOST:4040");
     if (!sender_is_url(o->to))
         return wrong("--to takes a collector's address, http://HOST:4040", o->to);
     for (char *t = labels ? strtok_r(labels, ",", &rest) : NULL; t;
          t = strtok_r(NULL, ",", &rest)) {
-        if (!strchr(t, '=') || *t == '=')
+        size_t n = strcspn(t, "=");
+        if (!t[n] || !n || !t[n + 1])
             return wrong("--label takes KEY=VALUE", t);
+        if (n >= ORIGIN_TEXT || strlen(t + n + 1) >= ORIGIN_TEXT)
+            return wrong("--label: a key or a value has at most 255 bytes", t);
+        for (char *before = labels; before < t; before += strlen(before) + 1)
+            if (strncmp(before + strspn(before, ","), t, n + 1) == 0)
+                return wrong("--label: this key is given twice", t);
+        if (++count > ORIGIN_LABELS)
+            return wrong("--label: at most 32 labels are sent", t);
     }
     return o->record ? check_record(o->record) : 0;
 }

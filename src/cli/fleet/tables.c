@@ -80,8 +80,12 @@ static void print_services(struct json_object *root, size_t limit)
         struct json_object *s = json_object_array_get_idx(list, i);
         printf("%6llu  %9llu", (unsigned long long)number_at(s, "hosts"),
                (unsigned long long)number_at(s, "instances"));
-        print_time(number_at(s, "from"));
-        print_time(number_at(s, "to"));
+        if (at(s, "to")) {
+            print_time(number_at(s, "from"));
+            print_time(number_at(s, "to"));
+        } else { /* it sent recordings in which there is nothing */
+            printf("  %-16s  %-16s", "-", "-");
+        }
         printf("  %s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
     print_more(length(list), limit, "services");

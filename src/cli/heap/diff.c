@@ -2,6 +2,7 @@
 /* `heap diff OLD NEW` (answers/heap/compare.c). */
 #include "cli/commands.h"
 #include "cli/heap/heap.h"
+#include "cli/replaced.h"
 
 #include <string.h>
 
@@ -23,6 +24,8 @@ static int cmd_heap_diff(const struct command *self, int argc, char **argv)
     if (status)
         return status;
     if (o.output && complain_of_input(o.output, operands.list, 2))
+        return 2;
+    if (o.output && !replaced_check(o.output, NULL))
         return 2;
     _cleanup_(buf_release) struct buf title = BUF(1 << 16);
     buf_printf(&title, "%s, compared with %s", operands.list[1], operands.list[0]);

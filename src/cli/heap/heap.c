@@ -5,6 +5,7 @@
 #include "base/progress.h"
 #include "cli/answer.h"
 #include "cli/commands.h"
+#include "cli/replaced.h"
 
 #include <errno.h>
 #include <string.h>
@@ -159,6 +160,8 @@ static int answer_verb(const struct command *self, int argc, char **argv)
     }
     if (o.output && complain_of_input(o.output, operands.list, 1))
         return 2;
+    if (o.output && !replaced_check(o.output, NULL))
+        return 2;
     return run_verb(self, &o, &operands);
 }
 
@@ -167,6 +170,7 @@ static const struct command *const verbs[] = {
     &heap_verb_dump,
 #define VERB(name) &heap_verb_##name,
 #include "answers/heap/verb_list.h"
+#include "cli/replaced.h"
 #undef VERB
     &heap_verb_diff,
     NULL,

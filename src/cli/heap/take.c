@@ -6,6 +6,7 @@
 #include "base/progress.h"
 #include "cli/heap/heap.h"
 #include "cli/recording.h"
+#include "cli/replaced.h"
 #include "cli/target.h"
 #include "proto/attach.h"
 #include "proto/check.h"
@@ -194,6 +195,8 @@ static int cmd_heap_dump(const struct command *self, int argc, char **argv)
     if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
                          sizeof(output)) < 0)
         return complain(options.output, "this name is too long", NULL);
+    if (!replaced_check(output, ".hprof"))
+        return 2;
     return take(&vm, operands.list[0], output, options.all);
 }
 

@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import random
+import re
 import socket
 import subprocess
 import time
@@ -572,6 +573,83 @@ def heap_dump():
     return d.data()
 
 
+def test_services_without_samples_are_listed(tmp_path, store):
+    """`top` named them, and `services` did not list them."""
+    jdk = lab.Jdk(17)
+    for name, options in (("bare", "exceptions=counts"), ("figures", "events=y")):
+        done = jdk.java(
+            "Busy", 1, jvm=[jdk.agent(f"format=r,{options},file={tmp_path}/{name}.jfr")]
+        )
+        assert done.returncode == 0, done.stderr
+    with collector(tmp_path, store=store) as c:
+
+        def names(*options):
+            return [s["service"] for s in fleet(c, "services", *options)["services"]]
+
+        for name in ("bare", "figures"):
+            taken = c.send((tmp_path / f"{name}.jfr").read_bytes(), service=name, version="1")
+            assert taken["samples"] == 0
+        assert names() == ["bare", "figures"]
+        c.send(stacks(a_b=5), service="shop", **{"from": NOW})
+        assert names() == ["bare", "figures", "shop"]
+        assert names("--version", "1") == ["bare", "figures"]
+        assert names("--service", "b*") == ["bare"]
+        # Nothing is known of when a recording was made that holds nothing.
+        assert names("--from", str(NOW - 3600)) == ["figures", "shop"]
+        assert names("--to", str(NOW - 99 * 3600)) == []
+        nothing = fleet(c, "top", "--service", "nosuch")["nothing"]
+        assert nothing == "service nosuch matches nothing; there are bare, figures, shop"
+        printed = lab.output("fleet", "services", "--store", c.store)
+        assert re.search(r"(?m)^ +1 +1  -  +-  +bare 1$", printed), printed
+        assert re.search(r"(?m)^ +1 +1  20.*  20.*  figures 1$", printed), printed
+        # A request that no service has leaves nothing either.
+        assert names("--request", "nosuch") == []
+
+
+def test_parameters_that_are_given_twice_are_refused(tmp_path):
+    """Of two values only the last one counted."""
+    body = stacks(a_b=5)
+    for query in (
+        "service=s1&service=s2",
+        "service=s&host=a&host=a",
+        "service=s&label=a=1&label=a=2",
+    ):
+        with collector(tmp_path) as c:
+            status, text, _ = c.request("POST", f"/v1/upload?{query}&from={NOW}", body)
+            assert status == 400 and "given more than once" in text, (query, text)
+            assert (
+                c.request("POST", f"/v1/upload?service=s&label=a=1&label=b=1&from={NOW}", body)[0]
+                == 200
+            )
+            status, text, _ = c.request("POST", f"/ingest?name=a%7Bx=1,x=2%7D&from={NOW}", body)
+            assert status == 400 and "x: given more than once" in text, text
+            for path in (
+                "/ingest?name=a&name=b",
+                "/v1/fleet/top?metric=cpu&metric=wall",
+                "/metrics?a=1&a=1",
+            ):
+                method = "POST" if "ingest" in path else "GET"
+                status, text, _ = c.request(method, path, body if method == "POST" else None)
+                assert status == 400 and "given more than once" in text, (path, text)
+            many = "&".join(f"p{i}=" for i in range(400))
+            assert c.request("GET", f"/v1/fleet/top?{many}")[:2] == (
+                400,
+                "more than 256 parameters\n",
+            )
+            assert c.request("GET", "/v1/fleet/top?label=a=1&label=b=1")[0] == 200
+    for labels, why in (
+        ("a=1,a=2", "this key is given twice"),
+        (",a=1,,b=3,a=1", "this key is given twice"),
+        ("a=", "takes KEY=VALUE"),
+        ("=b", "takes KEY=VALUE"),
+        ("a", "takes KEY=VALUE"),
+        ("a=" + "x" * 256, "at most 255 bytes"),
+        (",".join(f"k{i}=1" for i in range(33)), "at most 32 labels"),
+    ):
+        done = lab.jvmscope("host", "--to", "http://127.0.0.1:1", "--label", labels)
+        assert done.returncode == 2 and why in done.stderr, (labels, done.stderr)
+
+
 def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
     good = gzip.compress(stacks(a_b=5).encode() * 100)
     with collector(tmp_path, store=store) as c:
@@ -581,6 +659,8 @@ def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
             b"FLR\0" + bytes(200),
             good[:-9],
             good[: len(good) // 2],
+            good + b"rest",
+            good + os.urandom(5000),
             b"\x28\xb5\x2f\xfd" + os.urandom(99),
             heap_dump(),
         ):
