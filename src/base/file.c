@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,7 +54,7 @@ const char *file_map_why(int error)
 bool file_name_ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
+    return n > m && strcasecmp(name + n - m, end) == 0;
 }
 
 bool file_is_foreign(const char *path, const void *start, size_t len)

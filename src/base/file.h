@@ -56,7 +56,10 @@ bool file_is_foreign(const char *path, const void *start, size_t len);
 bool file_holds_other(const char *path, const void *start, size_t len);
 /* Returns the last component of a path, within it. */
 const char *file_base(const char *path);
-/* Returns whether a name consists of `end`, such as ".jfr", and of something before that. */
+/*
+ * Returns whether a name consists of `end`, such as ".jfr", in small or capital letters, and of
+ * something before that.
+ */
 bool file_name_ends_in(const char *name, const char *end);
 /* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
 int file_write_all(int fd, const void *bytes, size_t len) must_check;

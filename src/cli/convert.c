@@ -16,6 +16,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 struct convert {
     const char *output, *sources, *format;
@@ -42,7 +43,7 @@ static int unknown_format(const char *path)
         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "formats are ", f->extension);
     }
     const char *dot = strrchr(path, '.');
-    if (dot && (strcmp(dot, ".info") == 0 || strcmp(dot, ".xml") == 0))
+    if (dot && (strcasecmp(dot, ".info") == 0 || strcasecmp(dot, ".xml") == 0))
         complain(path, "jvmscope coverage writes this format, convert does not", known);
     else
         complain(path, "no format has this extension", known);
@@ -61,7 +62,7 @@ static bool format_row(size_t i, struct operand_word *ret)
 static const struct export_format *format_named(const char *name)
 {
     for (const struct export_format *const *at = export_formats, *f; (f = *at); at++)
-        if (strcmp(f->extension + 1, name + (*name == '.')) == 0)
+        if (strcasecmp(f->extension + 1, name + (*name == '.')) == 0)
             return f;
     return NULL;
 }

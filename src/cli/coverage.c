@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 struct cover_options {
@@ -142,7 +143,7 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
 
     const char *extension = strrchr(o->output, '.');
     for (size_t i = 0; extension && i < ARRAY_SIZE(formats); i++) {
-        if (strcmp(extension, formats[i].extension) != 0)
+        if (strcasecmp(extension, formats[i].extension) != 0)
             continue;
         _cleanup_(out_file_release) struct out_file file = OUT_FILE;
         int r = out_file_open_like(&file, o->output, from);

@@ -42,6 +42,9 @@ static int help(int argc, char **argv)
 {
     static char option[] = "--help";
     bool verbs = false;
+    /* `help help` is `help`, and nothing before `--` was an option. */
+    for (; argc > 1 && (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--") == 0); argc--)
+        argv++;
     for (const struct command *const *c = commands; argc > 2 && *c; c++)
         verbs |= (*c)->verbs && strcmp(argv[1], (*c)->name) == 0;
     /* Drops the word `help` and appends the option. */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ static enum kind kind_of_name(const char *name)
     size_t n = strlen(name);
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
         size_t len = strlen(ends[i].end);
-        if (n >= len && strcmp(name + n - len, ends[i].end) == 0)
+        if (n >= len && strcasecmp(name + n - len, ends[i].end) == 0)
             return ends[i].kind;
     }
     return KIND_OTHER;

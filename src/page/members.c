@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
 
 /* A file whose members are written. */
 struct more {
@@ -82,10 +83,10 @@ int page_members(struct buf *out, const char *path, const struct profile *profil
     struct json j = {.out = out};
     const struct more s = {path, sources, served};
     const char *extension = strrchr(path, '.');
-    if (extension && strcmp(extension, ".hprof") == 0)
+    if (extension && strcasecmp(extension, ".hprof") == 0)
         return member(&j, "heap", &s, put_heap);
     /* A file that a VM still has open through a descriptor may be a recording too. */
-    if (extension && strcmp(extension, ".jfr") != 0 && strncmp(path, "/proc/", 6) != 0)
+    if (extension && strcasecmp(extension, ".jfr") != 0 && strncmp(path, "/proc/", 6) != 0)
         return 0;
     losses_json_of_file(path, NULL, !profile || profile->lost_any, &j);
     if (profile && profile->only_samples)

@@ -4,6 +4,7 @@
 #include "answers/heap/value.h"
 
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 static void add_shape(struct answer *a, const struct heap_dump *d)
@@ -105,7 +106,7 @@ static int heap_answer_summary(const struct heap_call *c)
     add_properties(c->answer, c->heap);
     heap_top_table(c->answer, c->heap, heap_rows(c->options, 12, 100), "Biggest objects");
     const char *extension = c->options->output ? strrchr(c->options->output, '.') : NULL;
-    if (extension && strcmp(extension, ".html") == 0)
+    if (extension && strcasecmp(extension, ".html") == 0)
         heap_report_sections(c);
     return 0;
 }

@@ -15,6 +15,7 @@
 
 #include <limits.h>
 #include <string.h>
+#include <strings.h>
 
 #define TIME_NS (20 * NS_PER_SECOND)
 
@@ -58,7 +59,7 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
         return 2;
     }
     const char *extension = strrchr(output, '.');
-    if (!extension || strcmp(extension, ".jfr") != 0) {
+    if (!extension || strcasecmp(extension, ".jfr") != 0) {
         complain(output, "the recording must be a .jfr",
                  "jvmscope convert makes a page or another format of it");
         return 2;

@@ -427,3 +427,10 @@ def test_help_runs_nothing(jvmscope, tmp_path):
         assert done.stdout.startswith(f"usage: jvmscope {name} "), (words, done)
         assert done.stdout == jvmscope(*name.split(), "--help").stdout
     assert not there.exists()
+    everything = jvmscope("--help").stdout
+    for words in (("help",), ("--",), ("help", "help"), ("--", "help")):
+        done = jvmscope("help", *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, everything, ""), words
+    for words in (("--", "run"), ("help", "run"), ("--", "run", "touch", there)):
+        assert jvmscope("help", *words).stdout == jvmscope("run", "--help").stdout, words
+    assert not there.exists()

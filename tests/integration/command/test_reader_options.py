@@ -79,7 +79,7 @@ def test_files_that_are_none_are_refused(tmp_path):
 
 
 def test_a_ring_is_not_named_like_another_format(tmp_path):
-    for name in ("x.html", "x.collapsed", "x.hprof", "x.pb.gz"):
+    for name in ("x.html", "x.collapsed", "x.hprof", "x.pb.gz", "Y.HTML", "y.Pb.gz"):
         page = tmp_path / name
         page.write_text("of before")
         for command, program in (("attach", os.getpid()), ("run", "true")):
