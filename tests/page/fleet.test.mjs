@@ -411,7 +411,13 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
   await rows(page).first().waitFor();
   for (const [label, wrong] of [
     ["Label", "zzz"],
+    ["Label", "=b"],
+    ["Label", "="],
+    ["Label", "a=1,=b"],
+    ["Label", ",".repeat(3)],
+    ["Label", Array.from({ length: 40 }, (_, i) => `k${i}=1`).join()],
     ["Price of an hour", "-1"],
+    ["Price of an hour", "9".repeat(330)],
   ]) {
     const field = page.getByLabel(label);
     await field.fill(wrong);

@@ -316,6 +316,8 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX;
     uint64_t shown = 0;
+    printf("%15s  %-12s  thread  what it waited for -> which thread has it  by what that ended\n",
+           "time", "event");
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];

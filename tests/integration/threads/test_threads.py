@@ -854,8 +854,8 @@ def test_every_verb_counts_the_same_events(jdk):
             *((("--class", c),) if (c := lock_class(path)) else ()),
         ):
             listed = threads("timeline", path, *part)["events"]
-            rows = lab.output("threads", "timeline", "-n", "1000000", *part, path).splitlines()
-            cut = lab.output("threads", "timeline", "-n", "1", *part, path).splitlines()
+            rows = lab.output("threads", "timeline", "-n", "1000000", *part, path).splitlines()[1:]
+            cut = lab.output("threads", "timeline", "-n", "1", *part, path).splitlines()[1:]
             head = lab.output("threads", "summary", *part, path).split("\n")[0]
             n = len(listed)
             implied += sum("id" not in event for event in listed)

@@ -344,12 +344,14 @@ def test_filters_do_what_they_say(jdk, folder):
             done,
         )
     # All times have the same form, so that a column can be read from top to bottom.
-    lines = lab.output("threads", "timeline", path).splitlines()
+    heading, *lines = lab.output("threads", "timeline", path).splitlines()
+    assert re.match(r" +time  event +thread  what it waited for ", heading)
+    assert heading.index("event") == lines[0].index(lines[0].split(" s  ")[1])
     assert all(re.match(r" +\d+\.\d{6} s  [a-z]", line) for line in lines), lines[:3]
     # A thread that runs waits for nothing, so its row names no object.
     runs = [line for line in lines if re.match(r" +\d+\.\d{6} s  run ", line)]
     assert runs and not any(re.search(r"@[0-9a-f]+(  |$)", line) for line in runs), runs[:3]
-    cut = lab.output("threads", "timeline", "-n", "3", path).splitlines()
+    cut = lab.output("threads", "timeline", "-n", "3", path).splitlines()[1:]
     assert cut == [*lines[:3], f" ... and {len(lines) - 3} events more (--limit)"]
 
 

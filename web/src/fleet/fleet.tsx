@@ -137,6 +137,7 @@ function Choice({ state, change, known }: ViewProps) {
       <input
         type="text"
         size={12}
+        maxLength={400}
         value={value}
         placeholder={hint}
         aria-invalid={!!fault}

@@ -68,7 +68,7 @@ export function decode(fragment: string): State {
   return {
     ...(s as unknown as State),
     view: known ? (s.view as View) : "services",
-    range: /^(\d+[hd])?$/.test(s.range) ? s.range : usual.range,
+    range: /^(\d{1,4}[hd])?$/.test(s.range) ? s.range : usual.range,
   };
 }
 
@@ -78,11 +78,18 @@ const HOUR = 3600;
 export const seconds = (range: string) =>
   parseInt(range || "0") * (range.endsWith("d") ? 24 * HOUR : HOUR);
 
+const LABELS = 32; // as many as a question may have
+const isLabel = (l: string) => l.indexOf("=") > 0;
+
 /** What is wrong with a typed label or price, for the reader, or nothing. */
 export const labelFault = (s: string) =>
-  s && !s.split(",").every((l) => l.indexOf("=") > 0) ? "a label is KEY=VALUE" : "";
+  s && !s.split(",").every(isLabel)
+    ? "a label is KEY=VALUE"
+    : s.split(",").length > LABELS
+      ? `at most ${LABELS} labels`
+      : "";
 export const priceFault = (s: string) =>
-  s && !/^\d*\.?\d+$/.test(s) ? "a price is a number, such as 0.04" : "";
+  s && !(/^\d*\.?\d+$/.test(s) && isFinite(Number(s))) ? "a price is a number, such as 0.04" : "";
 
 /** Where the answers come from, as parameters of a question. */
 export function choice(s: State): Params {
@@ -91,7 +98,7 @@ export function choice(s: State): Params {
     version: s.version,
     host: s.host,
     request: s.request,
-    label: s.label.split(",").filter((l) => l.includes("=")),
+    label: s.label.split(",").filter(isLabel).slice(0, LABELS),
     from: s.range ? `${seconds(s.range) / 60}m` : undefined,
   };
 }
