@@ -121,7 +121,7 @@ static inline bool protobuf_next(struct cursor *c, struct protobuf_field *ret)
 }
 
 /*
- * Returns the next number of a repeated field, which may be packed, from `at`: a copy of the field
+ * Stores the next number of a repeated field, which may be packed, from `at`: a copy of the field
  * that is used up. Returns false at its end; a packed field that is damaged has then failed in
  * at->bytes.
  */

@@ -123,8 +123,8 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
 }
 
 /*
- * Returns the CodeBlob that covers pc. The heap's segment map shows it: each byte is the distance
- * back to the beginning of the block.
+ * Finds the CodeBlob that covers pc by the heap's segment map, of which each byte is the distance
+ * back to the beginning of the block. Returns false when there is none.
  */
 static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc,
                        uint64_t *ret)

@@ -21,8 +21,8 @@ static uint32_t read_u32(struct cursor *c, bool little)
 }
 
 /*
- * Reads the entry at the cursor; *ret_body becomes a cursor over it alone. Returns the cursor after
- * the entry.
+ * Reads the entry at the cursor and moves the cursor after it; *ret_body becomes a cursor over the
+ * entry alone. Returns whether the entry is whole.
  */
 static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct cursor *ret_body)
 {

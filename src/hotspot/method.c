@@ -99,8 +99,8 @@ static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, 
 }
 
 /*
- * Returns the symbol at an index of a constant pool; the lowest bit of an entry may be a mark.
- * Index 0 is not an entry.
+ * Appends the symbol at an index of a constant pool; the lowest bit of an entry may be a mark.
+ * Returns false when it cannot be read or the index is 0, which is not an entry.
  */
 static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
                              uint16_t index, struct buf *ret)

@@ -76,7 +76,7 @@ static char *line_room(struct hprof_text *t, size_t n)
     return p;
 }
 
-/* Returns the unused part, after `end`, of what line_room() provided. */
+/* Gives back the unused part, after `end`, of what line_room() provided. */
 static void line_done(struct hprof_text *t, const char *end)
 {
     t->out.len = (size_t)(end - (char *)t->out.data);

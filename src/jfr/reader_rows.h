@@ -116,7 +116,7 @@ const struct rec_part *rec_rows_parts(const struct rec_rows *rows, size_t *ret_n
 void rec_rows_forget(struct rec_rows *rows);
 
 /*
- * Returns the next rows, all from one chunk, in the file's order; they are valid until the next
+ * Stores the next rows, all from one chunk, in the file's order; they are valid until the next
  * call. Returns 1, 0 at the end, or -ENOMEM. Where events are read as samples there may be no rows
  * in a part of the file; *ret_n is 0 then.
  */

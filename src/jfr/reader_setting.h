@@ -5,7 +5,10 @@
 #include "base/macro.h"
 #include "jfr/reader.h"
 
-/* Reads the duration in a setting's value, "10 ms" or "10" (milliseconds). Returns 0 or -EINVAL. */
+/*
+ * Reads the duration in a setting's value, "10 ms" or "10" (milliseconds). Returns 0, -EINVAL, or
+ * -ERANGE when it is too large.
+ */
 int rec_setting_duration(const struct rec_event *e, uint64_t *ret_ns) must_check;
 /* Returns whether the setting is one of this event type. */
 bool rec_setting_is_of(const struct rec_event *e, const char *type);

@@ -142,7 +142,10 @@ static int load_chunk(struct ring_taking *t, const struct ring_chunk *s)
     return r == -ENODATA ? -EBADMSG : r;
 }
 
-/* Returns the end of the ring, from which the beginning of the part follows. */
+/*
+ * Sets the limits of the part, t->from and t->until, counted back from the end of the newest chunk
+ * that can be read. Returns 0, or a negative errno with *ret_why.
+ */
 static int find_limits(struct ring_taking *t, const char **ret_why)
 {
     const struct ring_chunk *newest = NULL;

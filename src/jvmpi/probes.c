@@ -234,8 +234,8 @@ static int insert(struct insertion_site *at, enum edit_where where, uint32_t pc,
 }
 
 /*
- * Copies the operands of a branch or switch and adds the kind of its condition. Returns the probe's
- * name and descriptor.
+ * Copies the operands of a branch or switch and adds the kind of its condition. Stores the name and
+ * descriptor of the probe. Returns 0 or a negative errno.
  */
 static int put_operands(struct insertion_site *at, const struct insn *i, const char **ret_name,
                         const char **ret_descriptor)

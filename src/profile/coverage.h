@@ -68,10 +68,10 @@ int coverage_add(struct coverage *c, const char *class_name, const char *source,
 bool coverage_has_class(const struct coverage *c, const char *name);
 /* Orders classes by name and methods by their first line. */
 void coverage_sort(struct coverage *c);
-/* Returns the lines of a class in ascending order, malloc'ed, or -ENOMEM. */
+/* Stores the lines of a class in ascending order, allocated by malloc. Returns 0 or -ENOMEM. */
 int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
                    size_t *ret_n) must_check;
-/* Returns the lines of one method like coverage_lines. */
+/* Stores the lines of one method like coverage_lines. */
 int coverage_body_lines(const struct cover_body *b, struct cover_line **ret,
                         size_t *ret_n) must_check;
 /*

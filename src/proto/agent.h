@@ -19,7 +19,7 @@
 
 /*
  * Stores the path of the library, which lies next to the running command or where it is installed.
- * Returns 0 or -ENOENT.
+ * Returns 0 or a negative errno: -ENOENT when there is none.
  */
 int agent_find_library(char *path, size_t size) must_check;
 

@@ -55,7 +55,10 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* Returns the text between a prefix and one of the characters that end it. */
+/*
+ * Stores the text between a prefix and one of the characters that end it, up to a ".scope". Returns
+ * false if there is none.
+ */
 static bool find_name(const char *text, const char *prefix, const char *end,
                       char ret[CONTAINER_ID_MAX])
 {
@@ -91,7 +94,7 @@ static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_
     snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* Returns the id in a file such as /proc/self/cgroup, or "". */
+/* Stores the id in a file such as /proc/self/cgroup, or "" if it has none. */
 static void read_id(const char *path, char ret[CONTAINER_ID_MAX])
 {
     _cleanup_free_ uint8_t *text = NULL;

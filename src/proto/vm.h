@@ -71,8 +71,8 @@ const char *vm_refusal_to_wake(const struct vm *vm);
 const char *vm_refusal(const struct vm *vm);
 
 /*
- * Returns the contents of the counters that the VM publishes (hotspot/hsperf.h); the caller frees
- * them. Returns -ENOENT when it publishes none.
+ * Stores the contents of the counters that the VM publishes (hotspot/hsperf.h), which the caller
+ * frees, and their length. Returns 0 or a negative errno: -ENOENT when it publishes none.
  */
 int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len) must_check;
 
@@ -115,7 +115,7 @@ int vm_list_read(struct vm_list *ret) must_check;
 void vm_list_release(struct vm_list *l);
 
 /*
- * Returns the names under which the VM itself sees those mapped files whose base name `wanted`
+ * Stores the names under which the VM itself sees those mapped files whose base name `wanted`
  * accepts. The array ends with NULL; it and each name are allocated by malloc. Returns -ENOENT when
  * there is none.
  */

@@ -76,8 +76,8 @@ void tl_spool_close(struct tl_spool *s);
  */
 void tl_spool_stop(struct tl_spool *s);
 /*
- * Returns the next events in chronological order; events at the same time in the order in which
- * they were added. Returns 1, 0 at the end, or -ENOMEM; the events are valid until the next call.
- * Unless another thread is adding events, the spool must be closed.
+ * Stores the next events in chronological order; events at the same time in the order in which they
+ * were added. Returns 1, 0 at the end, or -ENOMEM; the events are valid until the next call. Unless
+ * another thread is adding events, the spool must be closed.
  */
 int tl_spool_next(struct tl_spool *s, struct tl_event **ret, size_t *ret_n) must_check;

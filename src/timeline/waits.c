@@ -9,8 +9,8 @@
 #include <string.h>
 
 /*
- * A notification may be recorded this much before the wait that it ends, because the clocks of two
- * threads differ by that much.
+ * A notification may be recorded up to this long after the end of the wait that it ended, because
+ * the woken thread can record its end first.
  */
 #define LATE_NOTIFY_NS 100000
 /* A wait that ends this much after its timeout waited for something besides the timer. */

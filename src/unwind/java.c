@@ -160,8 +160,8 @@ static bool step_interpreter(struct walk *k)
 }
 
 /*
- * Returns the methods at an address of compiled code, but only the outermost one where its frame
- * does not exist.
+ * Emits the methods at an address of compiled code; with outermost_only, only the method that is
+ * not inlined, because the others' frames do not exist.
  */
 static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t pc,
                           bool outermost_only)

@@ -42,8 +42,8 @@ static struct cfi_rule unpack(uint64_t packed)
 }
 
 /*
- * Returns the rule for pc, through the cache. Unloading a library changes the generation, and with
- * it every key.
+ * Finds the rule for pc, through the cache. Returns false when there is none. Unloading a library
+ * changes the generation, and with it every key.
  */
 static bool find_rule(const struct walk *k, const struct module *module, uint64_t pc,
                       struct cfi_rule *ret)

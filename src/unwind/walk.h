@@ -118,8 +118,9 @@ enum {
 /*
  * Prepares walks of the VM whose libjvm was loaded. Called once, from a thread of that VM and not
  * in a signal handler: env is that thread's JNIEnv, java_thread the VM's structure for it (the
- * field `eetop` of its java.lang.Thread). Installs the fault guard. Returns 0, or -ENOTSUP with the
- * reason in why[size]; the caller should then use AsyncGetCallTrace and report that.
+ * field `eetop` of its java.lang.Thread). Installs the fault guard. Returns 0, or -ENOTSUP or
+ * -ENOMEM with the reason in why[size]; the caller should then use AsyncGetCallTrace and report
+ * that.
  */
 int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
                size_t size) must_check;

@@ -6,7 +6,10 @@
 
 enum { PARTS_MAX = 64 };
 
-/* Returns the value of a parameter such as name="x" of a header, without its quotes. */
+/*
+ * Stores the value of a parameter such as name="x" of a header, without its quotes. Returns false
+ * when the header does not have it.
+ */
 static bool parameter(struct str header, const char *key, struct str *ret)
 {
     size_t n = strlen(key);
@@ -47,7 +50,10 @@ bool multipart_begin(struct multipart *m, const char *content_type, const void *
     return true;
 }
 
-/* Returns a line of the headers; an empty one at their end. */
+/*
+ * Stores the next line of the headers, an empty one at their end. Returns false at the end of the
+ * body.
+ */
 static bool next_line(struct multipart *m, struct str *ret)
 {
     size_t left = cursor_left(&m->rest);

@@ -27,9 +27,9 @@
 
 static const struct jfr_type unmatched_type = {
     .name = "jvmscope.PatternUnmatched",
-    .label = "Unmatched Class Pattern",
+    .label = "Pattern Without Effect",
     .category = "jvmscope",
-    .description = "A pattern of an option that matched no class by the end of the recording",
+    .description = "A pattern of an option that had no effect by the end of the recording",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"option", "Option", "java.lang.String"}, {"pattern", "Pattern", "java.lang.String"},

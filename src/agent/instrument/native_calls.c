@@ -531,12 +531,16 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
     natives.again = (*jni)->GetStaticMethodID(jni, natives.binder, "again", "(Ljava/lang/Class;)V");
     while (k < THUNK_CLIENTS && atomic_load(&natives.clients[k]))
         k++;
-    if (!natives.set || !natives.again || k == THUNK_CLIENTS)
+    if (!natives.set || !natives.again || k == THUNK_CLIENTS) {
+        buf_printf(why, "%s: calls of native methods have too many observers", c->name);
         return -ENOSPC;
+    }
     if (!any_client())
         natives.no_thunk = 0;
-    if (!any_client() && !natives.n_rows && (r = vm_events_on(&events)) < 0)
+    if (!any_client() && !natives.n_rows && (r = vm_events_on(&events)) < 0) {
+        buf_printf(why, "%s: native methods cannot be observed: %s", c->name, strerror(-r));
         return r;
+    }
     atomic_store(&natives.clients[k], c);
     wrap_loaded(jni);
     return 0;

@@ -59,8 +59,9 @@ struct native_client {
 };
 
 /*
- * Adds a client; to be called in the live phase. Returns 0, or -ENOTSUP with a sentence in why when
- * calls of native methods cannot be observed on this processor or VM.
+ * Adds a client; to be called in the live phase. Returns 0, or a negative errno with a sentence in
+ * `why`: -ENOTSUP when calls of native methods cannot be observed on this processor or VM, -ENOSPC
+ * when there are too many clients, or the error of probe_define or vm_events_on.
  */
 int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why) must_check;
 /* Asks the clients again which methods they want; calls are still reported meanwhile. */

@@ -296,8 +296,8 @@ static bool changes(struct worker *w, const char *name, struct str data)
 }
 
 /*
- * Returns a copy of a class file with different modifiers, which the VM rejects as a new version of
- * a loaded class.
+ * Stores a copy of a class file with different modifiers, which the VM rejects as a new version of
+ * a loaded class. Stores nothing when memory runs out.
  */
 static void make_refused(struct worker *w, struct str data, jint *new_len, unsigned char **new_data)
 {

@@ -22,7 +22,10 @@ void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jbo
         session_vm_ending(jni);
 }
 
-/* Adds a hook in the last free slot. Returns 0, or -ENOTSUP if there is none. */
+/*
+ * Adds a hook in the last free slot. Returns 0, -EBUSY if all slots are taken, or -ENOTSUP if this
+ * VM has no such hooks.
+ */
 static int add_hook(JNIEnv *jni, jobject hook)
 {
     int r = -ENOTSUP;

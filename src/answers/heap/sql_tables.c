@@ -30,7 +30,7 @@ static void put_object(sqlite3_context *to, const struct heap *h, uint64_t i)
         sqlite3_result_null(to);
 }
 
-/* Returns an object in readable form; of a string only its characters. */
+/* Sets the result to an object in readable form; for a string, to its characters. */
 static void put_value(sqlite3_context *to, const struct heap *h, uint64_t i)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)64 << 20);

@@ -133,7 +133,7 @@ int requests_groups_json(struct request_view *v, struct json *j) must_check;
 
 /*
  * Writes the requests of a recording for the page: names, groups, counts by time and latency, and
- * some of the requests with their parts. Returns -ENOENT, with nothing written, when the file holds
- * none.
+ * some of the requests with their parts. Returns 0 or a negative errno: -ENOENT, with nothing
+ * written, when the file contains none, and the errors of request_view_load.
  */
 int requests_page_json(const char *path, struct json *j) must_check;

@@ -118,7 +118,7 @@ static void vm_origin_of_environment(struct vm_origin *o, const char *environmen
         vm_origin_set(o, "service.name", service);
 }
 
-/* Returns the main class or the jar, without its folders and its extension. */
+/* Sets the service to the main class or the jar, without folders and the extension .jar. */
 static void service_of_command(struct vm_origin *o, const char *command)
 {
     size_t n = strcspn(command, " ");

@@ -60,7 +60,8 @@ void thread_view_left_out(size_t left, const char *nouns);
 int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table *ret);
 /*
  * Returns whether a table should state that owners of a class's locks are unknown. row: the class's
- * row, or NULL. Waits of less than a thousandth of the time are ignored, as in what-if.
+ * row, or NULL. False when these waits took less than a thousandth of the recording's time in all,
+ * as in what-if.
  */
 bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row);
 /* Prints a line about each such class below a table of locks. */

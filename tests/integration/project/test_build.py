@@ -494,6 +494,21 @@ def test_sources_keep_the_rules_of_style():
     texts = {"src/proto/lend.h": header, "src/proto/lend.c": good + "int library(int n)\n{\n}\n"}
     found = list(style.prefix_findings(texts))
     assert [f.split(": ")[1] for f in found] == ["twice", "library"], found
+    returns = (
+        ("/* Returns the end. */\nvoid lend(int n);\n", 1),
+        ("/* Returns at once when n is 0. */\nvoid lend(int n);\n", 0),
+        ("/*\n * Lends.\n * Returns the end.\n */\nstatic bool lend(int n)\n{\n}\n", 1),
+        ("/* Returns whether it ends. */\nstatic bool lend(int n)\n{\n}\n", 0),
+        ("/* Returns 0 or -EIO. */\nint lend(int n)\n{\n    return -ENOMEM;\n}\n", 1),
+        ("/* Returns 0 or -EIO. */\nint lend(int n)\n{\n    return n == -ENOMEM;\n}\n", 0),
+        ("/* Returns 0, -EIO or -ENOMEM. */\nint lend(int n)\n{\n    return -ENOMEM;\n}\n", 0),
+    )
+    for text, n in returns:
+        found = list(style.return_findings({"src/proto/lend.c": text}))
+        assert len(found) == n, (text, found)
+    declared = {"src/proto/lend.h": "/* Returns 0 or -EIO. */\nint lend(int n) must_check;\n"}
+    declared["src/proto/lend.c"] = "int lend(int n)\n{\n    return -ENOMEM;\n}\n"
+    assert len(list(style.return_findings(declared))) == 1
     bad = ["src/jfr/reader.c.orig", "src/jfr/nowhere.c", "doc/heap.md~"]
     assert [found.split(":")[0] for found in style.unbuilt([*style.files(), *bad])] == bad
     probe = "src/agent/probe/java/lang/JvmscopeTrace.java"

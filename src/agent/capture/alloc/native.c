@@ -117,8 +117,8 @@ static jobjectArray JNICALL new_object_array(JNIEnv *jni, jsize n, jclass class,
 PRIMITIVES(NEW_ARRAY)
 
 /*
- * Instrumented code has announced this call. The call may initialize the class, whose code may
- * create other objects.
+ * If instrumented code has announced this call (alloc_expected), it counts the object itself. That
+ * is asked before the call, which may initialize the class, whose code may create other objects.
  */
 static jobject JNICALL allocate_instance(JNIEnv *jni, jobject unsafe, jclass class)
 {

@@ -239,8 +239,9 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
 }
 
 /*
- * Reads W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Returns where the trace begins, or
- * NULL for anything else.
+ * Finds the ids in a W3C traceparent, VERSION-TRACE-SPAN-FLAGS, whose ids are lower-case
+ * hexadecimal. Returns where the trace id begins, or NULL if the ids are not in their places.
+ * Version, flags and anything after them are not examined.
  */
 static const char *read_traceparent(const char *text, const char **ret_span)
 {

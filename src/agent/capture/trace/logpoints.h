@@ -6,7 +6,8 @@
 #include "base/buf.h"
 
 /*
- * Sets the patterns of watch=, "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why.
+ * Sets the patterns of watch=, "pkg.Class.field:...". Skips words that name no field, and fields
+ * after the first WATCHES_MAX. Returns 0 or -ENOMEM.
  */
 int watches_set(const char *fields) must_check;
 void watches_clear(void);

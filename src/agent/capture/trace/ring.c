@@ -59,7 +59,7 @@ static uint8_t *find_chunk(struct trace_ring *r, int64_t at)
 }
 
 /*
- * Returns the memory of a chunk that has been read to the system, unless it is one of the first,
+ * Gives the memory of a chunk that has been read back to the system, unless it is one of the first,
  * which the writer will use again soon.
  */
 static void give_back(struct trace_ring *r, uint8_t *chunk)

@@ -13,8 +13,8 @@
 
 /* ---- measures.c ---- */
 /*
- * Begins to measure the tests of a trigger and activates it. Returns 0, or -ENOTSUP with a sentence
- * in `why` when the session cannot measure one of them.
+ * Begins to measure the tests of a trigger and activates it. Returns 0 or a negative errno, which
+ * is -ENOTSUP, with a sentence in `why`, when the session cannot measure one of them.
  */
 int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void measures_end(struct trigger *t, JNIEnv *jni);
