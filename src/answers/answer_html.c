@@ -73,6 +73,10 @@ static void html_table(const struct answer_block *b, struct buf *out)
     }
     if (b->chart)
         html_chart(b, out);
+    if (!rows) {
+        html_rest(b, rows, out);
+        return;
+    }
     buf_string(out, "<table><tr>");
     for (size_t i = 0; i < n; i++)
         buf_printf(out, "<th>%s", b->columns[order[i]].title);
@@ -139,7 +143,8 @@ int answer_html(const struct answer *a, struct buf *out)
         "b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 0 1.2em}.tree "
         "summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-"
         "content 1fr;gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em "
-        "0;max-width:60em}@media(max-width:50em){table{display:block;overflow-x:auto}dl{grid-"
+        "0;max-width:60em}@media(max-width:50em){table{display:block;overflow-x:auto}td:not("
+        "[class]){min-width:16em}dl{grid-"
         "template-columns:"
         "1fr}dt,dd,h1,h2,p{overflow-wrap:anywhere}.chart,.tree{overflow-x:auto}.chart "
         "span{width:10em}}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,"

@@ -131,6 +131,12 @@ test("the pages of verbs fit on a phone, and that of diff names both dumps", asy
     if (verb === "diff") {
       assert.match(await page.title(), /, compared with /);
       assert.match(await page.textContent("body"), /\(none\)/);
+      assert.equal(await page.locator("table").count(), 0); // two equal dumps
+    } else {
+      const names = await page.$$eval("td:not([class])", (all) =>
+        all.map((td) => td.getBoundingClientRect().width),
+      );
+      assert.ok(Math.min(...names, Infinity) > 200, `${verb}: ${names}`); // narrower names are torn
     }
     assert.deepEqual(problems, []);
     await context.close();
