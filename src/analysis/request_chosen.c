@@ -15,7 +15,7 @@ enum { SAMPLED_LEAST = 30 };
 static void limits(const struct requests *r, const struct request_name *n, uint32_t fastest,
                    struct request_group *g)
 {
-    g->limit_ns = request_latency(r, fastest);
+    g->limit_ns = request_latency(&r->list.data[fastest]);
     g->all = g->kept;
     if (!n->exact || n->all == n->count)
         return;
@@ -34,7 +34,7 @@ int request_choose(const struct requests *r, uint32_t name, const struct group_o
     const uint32_t *list = vec_at(&r->by_name, n->first);
     uint32_t slow = n->count, from = n->count / 4, to = n->count - n->count / 4;
     if (o->over_ns) {
-        while (slow > 0 && request_latency(r, list[slow - 1]) > o->over_ns)
+        while (slow > 0 && request_latency(&r->list.data[list[slow - 1]]) > o->over_ns)
             slow--;
     } else {
         double all = (double)(n->exact ? n->all : n->count);
@@ -55,7 +55,8 @@ int request_choose(const struct requests *r, uint32_t name, const struct group_o
          * ones; if some were left out, the rest would stand for too many.
          */
         bool every = n->exact && n->all > n->count;
-        while (slow > 0 && (every || wanted > 0) && request_latency(r, list[slow - 1]) >= least) {
+        while (slow > 0 && (every || wanted > 0) &&
+               request_latency(&r->list.data[list[slow - 1]]) >= least) {
             slow--;
             wanted -= wanted > 0;
         }
@@ -63,9 +64,9 @@ int request_choose(const struct requests *r, uint32_t name, const struct group_o
     if (n->exact) {
         uint64_t low = latency_least_ns(latency_bucket(request_quantile(r, n, 0.25))),
                  high = latency_least_ns(latency_bucket(request_quantile(r, n, 0.75)) + 1);
-        for (from = 0; from < n->count && request_latency(r, list[from]) < low;)
+        for (from = 0; from < n->count && request_latency(&r->list.data[list[from]]) < low;)
             from++;
-        for (to = from; to < n->count && request_latency(r, list[to]) < high;)
+        for (to = from; to < n->count && request_latency(&r->list.data[list[to]]) < high;)
             to++;
     }
     uint32_t sampled = 0;

@@ -332,7 +332,7 @@ static int set_mean(const struct summing *s, struct request_group *g, bool slow)
     for (size_t i = 0; e == 0 && i < n; i++) {
         const struct request *q = &s->r->list.data[list[i]];
         e = estimate_add(&mean, sample, stratum_of(g, q, slow), weight_of(g, q, slow),
-                         (double)request_latency(s->r, list[i]));
+                         (double)request_latency(&s->r->list.data[list[i]]));
     }
     *(slow ? &g->slow_weight : &g->typical_weight) = sample->weight;
     *(slow ? &g->slow_mean_ns : &g->typical_mean_ns) = estimate_mean(&mean, sample);

@@ -77,11 +77,6 @@ void request_group_release(struct request_group *g);
 int request_choose(const struct requests *r, uint32_t name, const struct group_options *o,
                    struct request_group *g) must_check;
 
-static inline uint64_t request_latency(const struct requests *r, uint32_t i)
-{
-    return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
-}
-
 /* Sums of the time of a name's requests by cause, over those with a weight and multiplied by it. */
 struct name_sums {
     uint64_t requests; /* how many have a weight */

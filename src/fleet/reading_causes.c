@@ -22,9 +22,11 @@
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
 
 /*
- * The share of a request in each group: its weight divided by the mean weight of its name in the
- * group, so that the sum over all requests, divided by their number, is the mean that the recording
- * itself shows; 0 if it is not in the group.
+ * By what the time of a request is multiplied in each group; 0 if it is not in the group. Among all
+ * requests that is the number of requests that it stands for, so that the sum is the time that all
+ * requests took, not only those whose details were kept. In the other groups it is its weight
+ * divided by the mean weight of its name there, so that the sum over the group, divided by the
+ * number of its requests, is the mean that the recording itself shows.
  */
 struct shares {
     double of[FLEET_GROUPS];
@@ -126,7 +128,7 @@ static double weight_of(const struct causes *c, const struct request *q, bool eq
     return !fleet_reading_includes(c->s->how, q->end_ns) ? 0 : equal ? 1 : (double)q->weight;
 }
 
-/* Sets the shares of a group's requests that have one name. */
+/* Sets the shares of the slow or typical requests of one name. */
 static void share_group(struct causes *c, enum fleet_group group, const uint32_t *list, size_t len,
                         bool equal)
 {
@@ -142,13 +144,31 @@ static void share_group(struct causes *c, enum fleet_group group, const uint32_t
         c->shares[list[i]].of[group] = weight_of(c, &requests[list[i]], equal) * (double)n / sum;
 }
 
-static void share_all(struct causes *c)
+/*
+ * Sets the shares of all requests of a name. If the recording has the exact time of all of them,
+ * the weights are scaled to it (a ratio estimate), unless a part of the recording is read.
+ */
+static void share_name(struct causes *c, const struct request_name *n)
 {
     const struct requests *requests = &c->s->requests;
-    for (size_t i = 0; i < requests->names.len; i++) {
-        const struct request_name *n = &requests->names.data[i];
-        share_group(c, FLEET_ALL, requests->by_name.data + n->first, n->count, false);
+    const uint32_t *list = requests->by_name.data + n->first;
+    double sum = 0;
+    bool whole = n->exact;
+    for (size_t i = 0; i < n->count; i++) {
+        const struct request *q = &requests->list.data[list[i]];
+        sum += weight_of(c, q, false) * (double)request_latency(q);
+        whole &= fleet_reading_includes(c->s->how, q->end_ns);
     }
+    double factor = whole && sum > 0 ? (double)n->total_ns / sum : 1;
+    for (size_t i = 0; i < n->count; i++)
+        c->shares[list[i]].of[FLEET_ALL] =
+            factor * weight_of(c, &requests->list.data[list[i]], false);
+}
+
+static void share_all(struct causes *c)
+{
+    for (size_t i = 0; i < c->s->requests.names.len; i++)
+        share_name(c, &c->s->requests.names.data[i]);
 }
 
 static int add_latencies(struct causes *c)

@@ -183,6 +183,12 @@ bool requests_any(const char *path);
 bool requests_any_or_contexts(const char *path);
 void requests_release(struct requests *r);
 
+/* Returns how long a request took, in ns. */
+static inline uint64_t request_latency(const struct request *q)
+{
+    return (uint64_t)(q->end_ns - q->start_ns);
+}
+
 static inline const char *requests_text(const struct requests *r, uint32_t text)
 {
     return text == REQUEST_NONE ? "" : strpool_get(&r->strings, text).data;

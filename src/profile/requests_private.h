@@ -6,11 +6,6 @@
 
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
-static inline uint64_t request_latency(const struct request *q)
-{
-    return (uint64_t)(q->end_ns - q->start_ns);
-}
-
 /*
  * Defines the order of a type by thread and then by the time in one of its members. first_NAME
  * returns the first element of a sorted array that is not before a thread and a time; compare_NAME

@@ -348,8 +348,8 @@ static void print_requests(struct json_object *root, size_t limit)
     }
     print_more(length(list), limit, "requests");
     if (without)
-        printf("\nThe causes are those of %s; the details of %s were not kept, or were kept "
-               "only because they were slow\n",
+        printf("\nThe causes are estimated from the details of %s; those of %s were not kept, or "
+               "were kept only because the request was slow\n",
                COUNT_TEXT(with, "requests"), COUNT_TEXT(without, "others"));
     if (length(list))
         printf("\n%s\n", text_at(root, "note"));

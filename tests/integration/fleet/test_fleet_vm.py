@@ -329,8 +329,14 @@ def test_requests_without_details_are_counted(tmp_path, store):
         }
         table = lab.jvmscope("fleet", "requests", "--store", c.store, check=True).stdout
         kept, count = (sum(r[key] for r in known.values()) for key in ("causes_of", "count"))
-        assert f"\nThe causes are those of {kept:,} requests; the details of {count - kept:,} others were not kept, or were kept only because they were slow\n" in table.replace(
+        assert f"\nThe causes are estimated from the details of {kept:,} requests; those of {count - kept:,} others were not kept, or were kept only because the request was slow\n" in table.replace(
             str(kept), f"{kept:,}"
         ).replace(
             str(count - kept), f"{count - kept:,}"
         ), table
+        # The causes add up to the time of all requests, and so does the metric.
+        for name, r in rows.items():
+            taken = sum(cause["ns"] for cause in r["causes"])
+            assert taken == pytest.approx(known[name]["total_ns"], rel=1e-3), (name, r["causes"])
+        top = fleet(c, "top", "--metric", "latency")["services"][0]["latency_ns"]
+        assert top == pytest.approx(sum(r["total_ns"] for r in known.values()), rel=1e-3)

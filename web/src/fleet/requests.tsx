@@ -158,8 +158,9 @@ export function RequestsView({ state, change, known }: ViewProps) {
       </p>
       {without > 0 && (
         <p class="note lost">
-          The causes are those of {count(all - without)} of {count(all)} requests; the details of
-          the others were not kept, or were kept only because they were slow.
+          The causes are estimated from the details of {count(all - without)} of {count(all)}{" "}
+          requests; those of the others were not kept, or were kept only because the request was
+          slow.
         </p>
       )}
       {heat.done && heat.requests > shown && (
