@@ -25,6 +25,9 @@ int coverage_read(struct coverage *c, const char *path, struct coverage_found *r
     int e = recording_open(&r, path, ret_why);
     if (e < 0)
         return e;
+    struct rec_info info;
+    recording_info(r, &info);
+    ret->part = info.part;
     e = recording_select(r, wanted);
     struct rec_event event;
     while (e >= 0 && (e = recording_next(r, &event)) > 0) {

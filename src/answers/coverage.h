@@ -10,6 +10,7 @@
 struct coverage_found {
     bool any;         /* coverage of a method */
     bool asked;       /* a recording was made with the option to record coverage */
+    bool part;        /* the last recording is a part of one, by time, threads or classes */
     uint64_t damaged; /* events that were left out */
     struct losses losses;
 };

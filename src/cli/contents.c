@@ -20,48 +20,57 @@ enum { TYPES_MAX = 5 };
  * option's value; NULL means any but "n". Captures that always record something have no row.
  */
 static const struct asked {
-    const char *option, *value, *types[TYPES_MAX], *nothing;
+    const char *option, *value, *types[TYPES_MAX];
+    struct contents_nothing nothing;
 } rows[] = {
     {"cpu",
      "samples",
      {"jdk.ExecutionSample", "jdk.NativeMethodSample", "jvmscope.UnattributedSample"},
-     "holds no samples: no thread used enough CPU time"},
-    {"cpu", "wall", {"jvmscope.WallSample", "jvmscope.UnattributedSample"}, "holds no samples"},
+     {"holds no samples", "no thread used enough CPU time"}},
+    {"cpu",
+     "wall",
+     {"jvmscope.WallSample", "jvmscope.UnattributedSample"},
+     {"holds no samples", NULL}},
     {"cpu",
      "times",
      /* only the second one if the VM was killed before it could end the recording */
      {"jvmscope.CallTimes", "jvmscope.CallTimesLeft"},
-     "holds no calls: no method that was called is instrumented"},
+     {"holds no calls", "no method that was called is instrumented"}},
     {"alloc",
      "sampled",
      {"jdk.ObjectAllocationSample", "jvmscope.AllocationSite"},
-     "holds no samples of allocations: too little was allocated"},
-    {"alloc", "exact", {"jvmscope.AllocationSite"}, "holds no allocations"},
-    {"heap", "sites", {"jvmscope.AllocationSite"}, "holds no allocation sites"},
-    {"live", NULL, {"jvmscope.AllocationSite"}, "holds no live objects"},
+     {"holds no samples of allocations", "too little was allocated"}},
+    {"alloc", "exact", {"jvmscope.AllocationSite"}, {"holds no allocations", NULL}},
+    {"heap", "sites", {"jvmscope.AllocationSite"}, {"holds no allocation sites", NULL}},
+    {"live", NULL, {"jvmscope.AllocationSite"}, {"holds no live objects", NULL}},
     {"monitor",
      NULL,
      {"jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark"},
-     "holds no waits for monitors: there was no contention"},
+     {"holds no waits for monitors", "there was no contention"}},
     {"trace",
      NULL,
      {"jvmscope.Call", "jvmscope.TraceUnmatched"},
-     "holds no calls: the methods to trace were not called"},
+     {"holds no calls", "the methods to trace were not called"}},
     {"log",
      NULL,
      {"jvmscope.Log", "jvmscope.LogNote"},
-     "holds no log records: no place of --log was reached"},
+     {"holds no log records", "no place of --log was reached"}},
     {"watch",
      NULL,
      {"jvmscope.FieldAccess", "jvmscope.LogNote"},
-     "holds no accesses to the fields of --watch: no instruction of a method made one, and those "
-     "by reflection, VarHandle, Unsafe and JNI are not seen"},
+     {"holds no accesses to the fields of --watch",
+      "no instruction of a method made one, and those by reflection, VarHandle, Unsafe and JNI are "
+      "not seen"}},
     {"exceptions",
      NULL,
      {"jvmscope.ExceptionCount", "jvmscope.ExceptionThrown"},
-     "holds no exceptions: none was thrown"},
-    {"requests", NULL, {"jvmscope.Request", "jvmscope.RequestTotals"}, CONTENTS_NO_REQUESTS},
-    {"cover", NULL, {"jvmscope.Coverage"}, "holds no coverage: no class to cover was loaded"},
+     {"holds no exceptions", "none was thrown"}},
+    {"requests",
+     NULL,
+     {"jvmscope.Request", "jvmscope.RequestTotals"},
+     {"holds no requests", "no server that is known received one in this time; "
+                           "--requests='pkg.Class.method(..)' names others"}},
+    {"cover", NULL, {"jvmscope.Coverage"}, {"holds no coverage", "no class to cover was loaded"}},
 };
 
 /* Returns true when the recording contains an event of one of the types, or cannot be read. */
@@ -97,6 +106,7 @@ struct settings {
     bool counts_throws;         /* --exceptions counts, without stacks */
     bool only_named;            /* --requests names methods and has no "auto" */
     bool missing[OPTION_COUNT]; /* something that the option names does not exist */
+    bool part;                  /* of a recording, by time, threads or classes */
 };
 
 static void note_setting(struct settings *s, const struct rec_event *e)
@@ -115,22 +125,23 @@ static void note_setting(struct settings *s, const struct rec_event *e)
         s->asked[i] |= asks_for(&rows[i], name, value);
 }
 
-static const char *why_nothing(const struct settings *s, const struct asked *row)
+static struct contents_nothing why_nothing(const struct settings *s, const struct asked *row)
 {
-    if (s->only_named && strcmp(row->option, "requests") == 0)
-        return "holds no requests: no method that --requests names was called in this time";
-    if (s->on[OPT_IF] && strcmp(row->option, "trace") == 0)
-        return "holds no calls: the methods to trace were not called, or no call met the condition "
-               "of --if";
+    struct contents_nothing ret = row->nothing;
+    if (s->part)
+        ret.why = "this is a part of a recording, so look at the whole of it";
+    else if (s->only_named && strcmp(row->option, "requests") == 0)
+        ret.why = "no method that --requests names was called in this time";
+    else if (s->on[OPT_IF] && strcmp(row->option, "trace") == 0)
+        ret.why = "the methods to trace were not called, or no call met the condition of --if";
     /* Counts come from probes in the classes that were chosen, stacks from the VM. */
-    if (strcmp(row->option, "exceptions") == 0 && s->counts_throws &&
-        (s->on[OPT_INCLUDE] || s->on[OPT_EXCLUDE]))
-        return s->on[OPT_INCLUDE]
-                   ? "holds no exceptions: none was thrown in the classes that --include names; "
-                     "what other classes threw was not counted"
-                   : "holds no exceptions: none was thrown outside of the classes that --exclude "
-                     "names, in which throws were not counted";
-    return row->nothing;
+    else if (strcmp(row->option, "exceptions") == 0 && s->counts_throws && s->on[OPT_INCLUDE])
+        ret.why = "none was thrown in the classes that --include names; what other classes threw "
+                  "was not counted";
+    else if (strcmp(row->option, "exceptions") == 0 && s->counts_throws && s->on[OPT_EXCLUDE])
+        ret.why = "none was thrown outside of the classes that --exclude names, in which throws "
+                  "were not counted";
+    return ret;
 }
 
 /* ---- which command shows what ---- */
@@ -146,6 +157,7 @@ static void read_settings(struct recording *r, struct settings *ret)
     struct rec_info info;
     struct rec_event e;
     recording_info(r, &info);
+    ret->part = info.part;
     if (recording_select(r, wanted) < 0)
         return;
     while (recording_next(r, &e) > 0) {
@@ -313,8 +325,10 @@ int contents_report(const char *path, const char *shown)
     s.missing[OPT_TRACE] = all_unmatched(traced, &unmatched);
     s.missing[OPT_REQUESTS] = all_unmatched(requests, &no_requests);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        if (s.asked[i] && !has_any(r, rows[i].types))
-            complain(shown, why_nothing(&s, &rows[i]), NULL);
+        if (s.asked[i] && !has_any(r, rows[i].types)) {
+            struct contents_nothing nothing = why_nothing(&s, &rows[i]);
+            complain(shown, nothing.what, nothing.why);
+        }
         int option = option_find(rows[i].option, strlen(rows[i].option));
         if (s.asked[i] && s.missing[option] && !has_shown(r, rows[i].types))
             status = 1;
@@ -386,15 +400,18 @@ const char *contents_shown_by(const char *path, const char *words)
     return found;
 }
 
-const char *contents_why_nothing(const char *path, const char *option)
+int contents_complain(const char *path, const char *const *options, const char *what,
+                      const char *why)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;
     struct settings s = {0};
-    const char *why = NULL;
-    if (recording_open(&r, path, &why) == 0)
+    const char *reason = NULL;
+    struct contents_nothing nothing = {what, why};
+    if (recording_open(&r, path, &reason) == 0)
         read_settings(r, &s);
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (s.asked[i] && strcmp(rows[i].option, option) == 0)
-            return why_nothing(&s, &rows[i]);
-    return NULL;
+    for (; *options && nothing.what == what; options++)
+        for (size_t i = 0; i < ARRAY_SIZE(rows) && nothing.what == what; i++)
+            if (s.asked[i] && strcmp(rows[i].option, *options) == 0)
+                nothing = why_nothing(&s, &rows[i]);
+    return complain(path, nothing.what, nothing.why);
 }

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* The message about a recording that should contain requests and contains none. */
-#define CONTENTS_NO_REQUESTS                                                 \
-    "holds no requests: no server that is known received one in this time; " \
-    "--requests='pkg.Class.method(..)' names others"
+/* What an output does not hold, such as "holds no samples", and why, or NULL. */
+struct contents_nothing {
+    const char *what, *why;
+};
 
 /*
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
@@ -22,9 +22,10 @@ int contents_report(const char *path, const char *shown);
  */
 const char *contents_shown_by(const char *path, const char *words);
 /*
- * Returns why a recording that was made with an option ("trace") holds none of what that records;
- * NULL: it was not made with it.
+ * Complains that a recording holds none of what the agent's options ("trace", ..., NULL) record,
+ * with the reason if it was made with one of them; otherwise with `what` and `why`. Returns 1.
  */
-const char *contents_why_nothing(const char *path, const char *option);
+int contents_complain(const char *path, const char *const *options, const char *what,
+                      const char *why);
 /* Returns whether a recording of our agent was made with an option (enum option). */
 bool contents_requested(const char *path, int option);

@@ -60,9 +60,10 @@ static int read_recording(struct coverage *c, const char *path, bool several,
     r = losses_merge(&ret->losses, &own);
     if (r == 0 && !ret->any)
         status = complain(path, "holds no coverage",
-                          ret->asked ? "no class that is covered was loaded before the recording "
-                                       "ended or was cut"
-                                     : "record it with --cover");
+                          !ret->asked ? "record it with --cover"
+                          : ret->part ? "this is a part of a recording, so look at the whole of it"
+                                      : "no class that is covered was loaded before the recording "
+                                        "ended or was cut");
     /* A run in which no class was reached adds nothing to the others; any other file is a mistake.
      */
     status = ret->asked && several ? 0 : status;

@@ -28,9 +28,8 @@ int only_requests_check_names(const struct requests *r, const char *path, const 
 
 int only_requests_missing(const char *path)
 {
-    const char *why = contents_why_nothing(path, option_table[OPT_REQUESTS].name);
-    return why ? complain(path, why, NULL)
-               : complain(path, "holds no requests", "record with --requests");
+    return contents_complain(path, (const char *const[]){option_table[OPT_REQUESTS].name, NULL},
+                             "holds no requests", "record with --requests");
 }
 
 /* Other formats distinguish samples, but do not say when each request ran. */

@@ -24,8 +24,6 @@
 
 enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
 
-enum { FINAL = 2 }; /* a bit of the features: the recording ended with this chunk */
-
 /* a flag of checkpoints: constants that only our reader understands */
 enum { OF_THE_WRITER = 0x40 };
 
@@ -64,8 +62,10 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
     if (s->scope == SCOPE_STATE)
         return true;
     uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), last = at;
-    if (s->scope == SCOPE_SUM && (f->from_ns || f->to_ns))
+    if ((s->scope == SCOPE_SUM || s->scope == SCOPE_OF_SUMS) && (f->from_ns || f->to_ns))
         return false;
+    if (s->scope == SCOPE_OF_SUMS)
+        return true;
     if (s->scope == SCOPE_OPEN_WAIT)
         last = UINT64_MAX;
     else if (s->scope == SCOPE_TIME || s->scope == SCOPE_THREAD)
@@ -178,8 +178,8 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
             continue;
         }
         s->chosen |= s->kind;
-        s->any = s->any || s->scope > (by_name ? SCOPE_TIME : SCOPE_STATE) ||
-                 s->scope == SCOPE_SELECTION;
+        s->any = s->any || s->scope == SCOPE_SELECTION ||
+                 (s->scope > (by_name ? SCOPE_TIME : SCOPE_STATE) && s->scope != SCOPE_OF_SUMS);
         r = s->scope == SCOPE_OPEN_WAIT ? note_wait(s, &e) : 0;
         if (r < 0)
             break;
@@ -328,6 +328,8 @@ static bool copy_chunk(struct chunk *c, const struct cut_times *times, const uin
 static void set_span(const struct selecting *s, uint8_t *head)
 {
     const struct profile_filter *f = &s->source->filter;
+    if (f->thread || f->class_name)
+        head[HEAD_FEATURES] |= JFR_PART_OF_SELECTION;
     if (!f->from_ns && !f->to_ns)
         return;
     uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
@@ -347,6 +349,16 @@ static void set_span(const struct selecting *s, uint8_t *head)
     head[HEAD_FEATURES] |= JFR_PART_OF_TIME;
 }
 
+/*
+ * Returns whether the part ends at a time that the recording reaches. Then nothing is missing at
+ * the end of the part, even if the recorder was killed later.
+ */
+static bool ends_in_recording(const struct selecting *s)
+{
+    uint64_t to_ns = s->source->filter.to_ns;
+    return to_ns && s->start_ns + (int64_t)MIN(to_ns, (uint64_t)INT64_MAX / 2) <= s->end_ns;
+}
+
 static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out,
                        struct buf *why)
 {
@@ -361,6 +373,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
         bool cut = size < HEADER || size > map->len - begin;
         if (cut)
             size = map->len - begin; /* a killed recorder has not set it */
+        bool last_chunk = size == map->len - begin;
         struct chunk chunk = {.out = BUF(SIZE_MAX / 2)};
         r = find_chain(&chunk.chain, map->data, begin, begin + size);
         uint64_t metadata = begin + chunk_big_endian(map->data + begin + HEAD_METADATA);
@@ -378,7 +391,9 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
             set_span(s, chunk.out.data);
             chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
             if (cut)
-                chunk.out.data[HEAD_FEATURES] &= (uint8_t)~FINAL;
+                chunk.out.data[HEAD_FEATURES] &= (uint8_t)~JFR_FINAL;
+            if (last_chunk && ends_in_recording(s))
+                chunk.out.data[HEAD_FEATURES] |= JFR_FINAL;
             fwrite(chunk.out.data, 1, chunk.out.len, out);
             any = true;
         }

@@ -45,6 +45,7 @@ static const struct event_row rows[] = {
     {"jvmscope.CallTimesTotal", SCOPE_SUM, 0, "times", "rows"},
     {"jvmscope.ClassLoading", SCOPE_SELECTION, HOLDS_VM, "recording", "events"},
     {"jvmscope.Compiled", SCOPE_SELECTION, HOLDS_VM, "events", "compilations"},
+    {"jvmscope.Counted", SCOPE_OF_SUMS, 0, "recording", "events"},
     {"jvmscope.Coverage", SCOPE_SUM, HOLDS_COVERAGE, "coverage", "methods"},
     {"jvmscope.CpuTime", SCOPE_SHARE, 0, "recording", "events"},
     {"jvmscope.Deadlock", SCOPE_SELECTION, 0, "threads", "events"},

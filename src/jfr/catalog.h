@@ -16,6 +16,7 @@ enum event_scope {
     SCOPE_THREAD,    /* a wait, which belongs to its thread for as long as it lasted */
     SCOPE_OPEN_WAIT, /* a wait that lasts until another event of the same wait has an end */
     SCOPE_SUM,       /* never: it has a sum from the beginning of the recording */
+    SCOPE_OF_SUMS,   /* always, except in a part of the time: it describes the sums */
     SCOPE_SHARE, /* in part: it covers the span since the event before it (export/cut_times.h) */
 };
 

@@ -21,10 +21,13 @@ enum {
 };
 
 /*
- * Of the features: the chunk is part of a span of time that was taken out of a recording, and
- * events that began in the span may have ended after it.
+ * Bits of the features. The recording ended with this chunk. The chunk is part of a span of time
+ * that was taken out of a recording, and events that began in the span may have ended after it.
+ * Events of only some threads or classes were taken out of a recording.
  */
-#define JFR_PART_OF_TIME 8
+#define JFR_FINAL             2
+#define JFR_PART_OF_TIME      8
+#define JFR_PART_OF_SELECTION 16
 
 static inline uint64_t chunk_big_endian(const uint8_t *at)
 {

@@ -222,10 +222,8 @@ int exception_table(struct recording *r, const char *path, bool as_json, uint64_
     if (empty && has_throws(r))
         return complain(path, "holds no counts of exceptions",
                         "jvmscope trace lists the throws that it holds");
-    if (empty) {
-        const char *why = contents_why_nothing(path, "exceptions");
-        return why ? complain(path, why, NULL)
-                   : complain(path, "holds no exceptions", "record them with --exceptions");
-    }
+    if (empty)
+        return contents_complain(path, (const char *const[]){"exceptions", NULL},
+                                 "holds no exceptions", "record them with --exceptions");
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }

@@ -345,14 +345,10 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
 /* The recording has nothing to show: says why, judging by its options. */
 static int print_empty(const char *path)
 {
-    static const char *const options[] = {"trace", "log", "watch"};
-    const char *why = NULL;
-    for (size_t i = 0; !why && i < ARRAY_SIZE(options); i++)
-        why = contents_why_nothing(path, options[i]);
-    return why ? complain(path, why, NULL)
-               : complain(path, "holds no calls",
-                          "record them with --trace, --log, --watch, --events or "
-                          "--exceptions=stacks");
+    static const char *const options[] = {"trace", "log", "watch", NULL};
+    return contents_complain(path, options, "holds no calls",
+                             "record them with --trace, --log, --watch, --events or "
+                             "--exceptions=stacks");
 }
 
 static int show_file(const char *path, struct trace_options *o)

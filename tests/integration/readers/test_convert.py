@@ -602,6 +602,60 @@ def test_a_part_says_what_the_selection_leaves_out(traced, tmp_path):
     assert done.returncode == 0 and "the selection" not in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    "selection", (("--thread", "main"), ("--class", "Amounts"), ("--from", "10ms"))
+)
+def test_a_part_without_counts_does_not_say_that_nothing_happened(selection, traced, tmp_path):
+    part = tmp_path / "part.jfr"
+    done = lab.jvmscope("convert", *selection, traced, "-o", part)
+    assert done.returncode == 0, done.stderr
+    for verb in (("trace", "--exceptions"), ("coverage",)):
+        done = lab.jvmscope(*verb, part)
+        what = "coverage" if verb[0] == "coverage" else "exceptions"
+        why = "this is a part of a recording, so look at the whole of it"
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            f"jvmscope: {part}: holds no {what}: {why}\n",
+        )
+
+
+@pytest.mark.jdks(8, 17)
+def test_a_part_before_the_end_of_a_killed_recorder_is_whole(jdk, tmp_path):
+    out, part = tmp_path / "killed.jfr", tmp_path / "part.jfr"
+    options = f"cpu=samples,exceptions=counts,format=r,file={out}"
+    process = jdk.start_java("Shares", jvm=("-Xmx64m", jdk.agent(options)), stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        lab.wait_for(
+            lambda: "the counts of" in lab.jvmscope("report", out).stderr, 30, "counts in the file"
+        )
+        lab.use_cpu(process, 1)
+    finally:
+        process.kill()
+        process.communicate()
+    printed = lab.jvmscope("report", out).stderr
+    end = re.search(
+        r"was not ended: everything after ([\d.]+) s is missing; the counts of", printed
+    )
+    assert end, printed
+    middle, beyond = f"{float(end[1]) / 2:.1f}s", f"{float(end[1]) + 1:.1f}s"
+    for selection, missing in (
+        (("--to", middle), ""),
+        (("--from", middle), "everything after "),
+        (("--to", beyond), f"everything after {end[1]} s "),
+    ):
+        done = lab.jvmscope("convert", *selection, out, "-o", part)
+        assert done.returncode == 0, done.stderr
+        printed = lab.jvmscope("report", part).stderr
+        # The part has no counts, so nothing says of until when they are.
+        assert missing in printed and ("was not ended" in printed) == bool(missing), (
+            selection,
+            printed,
+        )
+        assert "the counts of" not in printed, (selection, printed)
+
+
 def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
     page = tmp_path / "x.html"
     kinds = "the waits of threads, requests, traced calls and log records, coverage"
