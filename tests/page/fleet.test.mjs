@@ -390,6 +390,23 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
     headers: { connection: "close" },
   });
   assert.equal(r.status, 200, await r.text());
+  // Nothing is known of when a recording was made that holds nothing.
+  const bare = join(folder, "bare.jfr");
+  const busy = [command, "-cp", classes, "Busy", "0.1"];
+  jvmscope("run", "--exceptions=counts", "-o", bare, "--", ...busy);
+  const sent = await fetch(`${url}v1/upload?service=bare`, {
+    method: "POST",
+    body: readFileSync(bare),
+    headers: { connection: "close" },
+  });
+  assert.equal((await sent.json()).samples, 0);
+  for (const view of ["services", "profile", "difference", "requests", "vm", "findings", "method"])
+    for (const service of ["", "&service=bare"]) {
+      const page = await open(browser, `${url}#v=${view}${service}&range=`);
+      await page.waitForLoadState("networkidle");
+      assert.deepEqual(page.problems, [], view + service);
+      await page.context().close();
+    }
   let page = await open(browser, `${url}#v=vm`);
   await rows(page).first().waitFor();
   const { services } = fleet("vm");

@@ -11,8 +11,8 @@ export interface ServiceRow {
   version: string;
   hosts: number;
   instances: number;
-  from: number; // seconds since 1970, as is `to`
-  to: number;
+  from?: number; // seconds since 1970, as is `to`; neither is known of recordings that hold nothing
+  to?: number;
 }
 
 /** A row of `top`; its other members are named after the metric: cpu_samples, cpu_ns. */

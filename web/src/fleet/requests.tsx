@@ -122,11 +122,11 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const [box, setBox] = useState<Box | null>(null);
   const [from, to] = useMemo(() => {
     const now = Math.ceil(Date.now() / 10_000) * 10;
-    const mine = known.filter((s) => !state.service || s.service === state.service);
-    const first = mine.length ? Math.min(...mine.map((s) => s.from)) : now;
+    const mine = known.filter((s) => s.to && (!state.service || s.service === state.service));
+    const first = mine.length ? Math.min(...mine.map((s) => s.from!)) : now;
     return [
       state.range ? Math.max(first, now - seconds(state.range)) : first,
-      mine.length ? Math.min(now, Math.max(...mine.map((s) => s.to)) + 10) : now,
+      mine.length ? Math.min(now, Math.max(...mine.map((s) => s.to!)) + 10) : now,
     ];
   }, [known, state.service, state.range]);
   const heat = useHeat(state, from, to);
