@@ -156,7 +156,7 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
      */
     w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now_ns() - w->base_ns));
     chunk_init(w, ret, r, 0, number, (uint64_t)n * JFR_BLOCK);
-    error = metadata_write(w, ret);
+    error = w->types_held ? 0 : metadata_write(w, ret);
     if (error) {
         region_free(r);
         return error;

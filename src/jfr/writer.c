@@ -92,7 +92,7 @@ static int first_chunk(struct jfr_writer *w)
     ret = region_grow(w, 1);
     if (!ret) {
         chunk_init(w, &w->chunk, r, 0, 1, w->file_end);
-        ret = metadata_write(w, &w->chunk);
+        ret = w->types_held ? 0 : metadata_write(w, &w->chunk);
     }
     if (ret) {
         region_free(r);
@@ -190,6 +190,7 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now - w->base_ns));
     w->opened_ns = w->reported_ns = now;
     w->ends_ns = UINT64_MAX;
+    w->types_held = o->holds_types;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutex_init(&w->work, &attributes);

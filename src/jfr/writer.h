@@ -109,6 +109,11 @@ struct jfr_writer_options {
      * others.
      */
     bool begins_small;
+    /*
+     * The metadata are written by jfr_release_types, which must follow, with all types that were
+     * declared by then; until then the file is no valid recording.
+     */
+    bool holds_types;
     unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
     /*
      * Woken when there is work to do because events will soon find no room. It must outlive the

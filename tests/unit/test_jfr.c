@@ -513,19 +513,23 @@ static void rows_are_checked(void **state)
     recording_close(reopen());
 }
 
-/* How often the metadata of the recording at `path` was written. */
-static size_t metadata_written(void)
+/* How often a file contains a name. */
+static size_t names_written(const char *file, const char *name)
 {
-    static const char name[] = "jvmscope.test.Everything";
     uint8_t *bytes;
     size_t len, found = 0;
-    recording_close(reopen());
-    assert_int_equal(file_read_path(path, 64 << 20, &bytes, &len), 0);
+    assert_int_equal(file_read_path(file, 64 << 20, &bytes, &len), 0);
     const uint8_t *at = bytes;
     for (; (at = memmem(at, (size_t)(bytes + len - at), name, strlen(name))); at++)
         found++;
     free(bytes);
     return found;
+}
+
+static size_t metadata_written(void)
+{
+    recording_close(reopen());
+    return names_written(path, "jvmscope.test.Everything");
 }
 
 /* Captures declare their types again whenever they write; the metadata is written once. */
@@ -561,6 +565,32 @@ static void types_that_are_held_are_described_once(void **state)
         assert_int_equal(jfr_declare(w, &more[i], 1, &id), 0);
     assert_int_equal(jfr_release_types(w), 0);
     assert_int_equal(metadata_written(), 2);
+}
+
+/* The types that are declared before the release are in the first metadata, and there are no
+ * others. */
+static void a_recording_that_holds_types_is_described_when_they_are_released(void **state)
+{
+    struct jfr_writer *second;
+    struct recording *r;
+    const char *why = NULL;
+    uint32_t id;
+    char held[80];
+    snprintf(held, sizeof(held), "%s.held", path);
+    struct jfr_writer_options options = {
+        .trace_bytes = 1 << 20, .waker = &waker, .begins_small = true, .holds_types = true};
+    assert_int_equal(jfr_writer_open(&second, held, &options), 0);
+    make_more();
+    assert_int_equal(jfr_declare(second, rows, 3, ids), 0);
+    assert_int_equal(jfr_declare(second, &more[0], 1, &id), 0);
+    assert_int_equal(recording_open(&r, held, &why), -EBADMSG);
+    assert_non_null(strstr(why, "description"));
+    assert_int_equal(jfr_release_types(second), 0);
+    assert_int_equal(recording_open(&r, held, &why), 0);
+    recording_close(r);
+    assert_int_equal(names_written(held, "jvmscope.test.More0"), 1);
+    jfr_writer_free(second);
+    unlink(held);
 }
 
 /* Each declaration writes all of the metadata, for which the few blocks do not suffice. */
@@ -685,6 +715,9 @@ int main(void)
                                         close_writer),
         cmocka_unit_test_setup_teardown(types_that_are_held_are_described_once, open_writer,
                                         close_writer),
+        cmocka_unit_test_setup_teardown(
+            a_recording_that_holds_types_is_described_when_they_are_released, open_writer,
+            close_writer),
         cmocka_unit_test_setup_teardown(a_recording_that_begins_small_grows_for_its_types,
                                         open_writer, close_writer),
         cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,

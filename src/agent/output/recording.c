@@ -164,6 +164,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
         .chunk_bytes = o->v[OPT_CHUNK].number,
         .waker = &rounds_waker,
         .begins_small = !vm.live,
+        .holds_types = !vm.live,
     };
     if (option_always(o)) {
         options.ring_bytes = o->v[OPT_MAX_SIZE].number;
