@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tarball: its contents run without anything else of the system."""
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -67,16 +68,27 @@ def test_the_tarball_is_whole(request, which):
     assert {"libc6-dev", "libmicrohttpd-dev"} <= {p.name for p in (folder / "licenses").iterdir()}
 
 
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    """The tarball for aarch64, unpacked."""
+    if not os.path.exists("/var/cache/jvmscope/libraries-aarch64/.jvmscope-ready"):
+        pytest.skip("the libraries of arm64 are missing (tools/setup cross-aarch64)")
+    return unpack(made("aarch64"), tmp_path_factory.mktemp("foreign"))
+
+
 @pytest.mark.slow
-def test_the_tarball_for_aarch64(tmp_path):
+def test_the_tarball_for_aarch64(foreign, tmp_path):
     """Made on another architecture, its command needs no file of the system and runs in an
     emulator, where it says the same as the command of this machine.
     """
-    if not os.path.exists("/var/cache/jvmscope/libraries-aarch64/.jvmscope-ready"):
-        pytest.skip("the libraries of arm64 are missing (tools/setup cross-aarch64)")
-    folder = unpack(made("aarch64"), tmp_path / "unpacked")
+    folder = foreign
+    assert folder.name.endswith("-linux-aarch64")
     for name in ("jvmscope", "libhprof.so", "libjvmpi.so"):
         assert (folder / name).read_bytes()[18:20] == b"\xb7\0", "EM_AARCH64"
+    header = subprocess.run(
+        ["readelf", "-h", "-d", folder / "jvmscope"], capture_output=True, text=True
+    ).stdout
+    assert re.search(r"Machine: *AArch64", header) and "NEEDED" not in header, header
     (tmp_path / "a.collapsed").write_text("main;work 5\nmain;rest 7\n")
     report = ["report", "--json", tmp_path / "a.collapsed"]
     done = subprocess.run(
@@ -84,6 +96,33 @@ def test_the_tarball_for_aarch64(tmp_path):
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == lab.jvmscope(*report).stdout
+
+
+@pytest.mark.slow
+def test_the_tarball_for_aarch64_records(foreign, tmp_path):
+    """Its agent in a JDK for arm64, and its command, which reads what the agent recorded."""
+    there = subprocess.run(
+        [lab.JDKS, "list", "--arch", "aarch64"], capture_output=True, text=True
+    ).stdout.split()
+    if "17" not in there:
+        pytest.skip("JDK 17 for arm64 is missing (tools/jdks setup --arch aarch64 17)")
+    out = tmp_path / "busy.jfr"
+    java = [lab.JDKS, "run", "--arch", "aarch64", "17", "java"]
+    agent = f"-agentpath:{foreign}/libhprof.so=format=r,cpu=samples,file={out}"
+    done = subprocess.run(
+        [*java, agent, "-cp", lab.compiled("Busy"), "Busy", "5"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    report = subprocess.run(
+        ["qemu-aarch64", foreign / "jvmscope", "report", out],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert report.returncode == 0 and "Busy." in report.stdout, (report.stdout, report.stderr)
 
 
 @either
@@ -131,11 +170,15 @@ def test_the_tarball_records(unpacked, jdk, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_builds_are_the_same_to_the_byte(unpacked, tmp_path):
+@pytest.mark.parametrize("fixture, arch", [("unpacked", []), ("foreign", ["aarch64"])])
+def test_two_builds_are_the_same_to_the_byte(request, tmp_path, fixture, arch):
     """A second build, from a copy of the sources elsewhere, is identical."""
+    request.getfixturevalue(fixture)
     copy = tmp_path / "copy"
     subprocess.run(["git", "clone", "-q", lab.ROOT, copy], check=True)
-    again = subprocess.run([copy / "tools" / "dist"], capture_output=True, text=True, timeout=900)
+    again = subprocess.run(
+        [copy / "tools" / "dist", *arch], capture_output=True, text=True, timeout=1800
+    )
     assert again.returncode == 0, again.stderr[-2000:]
-    first = next((lab.ROOT / "build-dist").glob("*.tar.gz"))
+    first = next((lab.ROOT / "-".join(["build-dist", *arch])).glob("*.tar.gz"))
     assert first.read_bytes() == (copy / again.stdout.split()[-1]).read_bytes()
