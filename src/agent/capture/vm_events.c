@@ -220,6 +220,8 @@ static char *readable_name(jclass c)
     return name;
 }
 
+static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader);
+
 /* Returns the number of the class of a class's loader. */
 static uint32_t loader_of(JNIEnv *jni, jclass c)
 {
@@ -228,8 +230,12 @@ static uint32_t loader_of(JNIEnv *jni, jclass c)
         return loaders_number(NULL);
     jclass of = (*jni)->GetObjectClass(jni, loader);
     jlong tag = 0;
-    uint32_t known = 0;
+    uint32_t known = 0, its_loader;
     (void)(*all.ti)->GetTag(all.ti, of, &tag);
+    if (!tag) {
+        free(keep_class(jni, of, &its_loader));
+        (void)(*all.ti)->GetTag(all.ti, of, &tag);
+    }
     pthread_mutex_lock(&all.lock);
     if (tag > 0 && (size_t)tag <= all.classes.len)
         known = all.classes.data[tag - 1].as_loader;
@@ -381,7 +387,29 @@ static int open_tags(struct buf *why)
     return 0;
 }
 
-/* Tags the classes that are already loaded, without an event. */
+/* Returns whether a class is never unloaded: one of the boot loader that is not hidden. */
+static bool stays_loaded(JNIEnv *jni, jclass c)
+{
+    jobject loader = NULL;
+    char *signature = NULL;
+    if ((*all.ti)->GetClassLoader(all.ti, c, &loader) != JVMTI_ERROR_NONE || loader) {
+        if (loader)
+            (*jni)->DeleteLocalRef(jni, loader);
+        return false;
+    }
+    if ((*all.ti)->GetClassSignature(all.ti, c, &signature, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    size_t n = strlen(signature);
+    bool hidden = strchr(signature, '.') || /* "Lp/C.0x01;" since JDK 15, "Lp/C/123;" before */
+                  (n > 2 && generated_name_is_anonymous(signature + 1, n - 2));
+    (*all.ti)->Deallocate(all.ti, (unsigned char *)signature);
+    return !hidden;
+}
+
+/*
+ * Tags the loaded classes that may be unloaded, without an event. When a VM starts, nearly all are
+ * of the boot loader, and naming each would take half a millisecond.
+ */
 static void keep_loaded(JNIEnv *jni)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes loaded = {0};
@@ -389,7 +417,8 @@ static void keep_loaded(JNIEnv *jni)
         return;
     for (jint i = 0; i < loaded.n; i++) {
         uint32_t loader;
-        free(keep_class(jni, loaded.of[i], &loader));
+        if (vm.late || !stays_loaded(jni, loaded.of[i]))
+            free(keep_class(jni, loaded.of[i], &loader));
     }
 }
 

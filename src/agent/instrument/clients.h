@@ -14,6 +14,12 @@ enum { CLIENTS_MAX = 8 };
 extern _Atomic(const struct instrument_client *) instrument_clients[CLIENTS_MAX];
 
 /*
+ * Prepares the clients that want a class (instrument_client.prepare); without a name, all. Tells
+ * which clients classes may be offered to, as bits.
+ */
+uint64_t instrument_prepare(JNIEnv *jni, struct str class_name);
+
+/*
  * Counts since the first client began. left: methods left unchanged, by reason. refused: classes
  * that the VM refused, or malformed ones. unmodifiable: loaded classes that the VM does not allow
  * to be changed. nameless: JDK 8's anonymous classes.
@@ -35,6 +41,11 @@ bool instrument_is_postponed(struct str class_name);
 /* Returns the clients whose probes a class contains, as bits; set adds to them. */
 uint64_t instrument_changed_by(struct str class_name);
 void instrument_set_changed(struct str class_name, uint64_t by);
+/*
+ * Returns java.lang.Thread, once, when it is time to change it (instrument_client.thread_last), and
+ * otherwise NULL.
+ */
+jclass instrument_take_thread(void);
 /*
  * Returns whether a client with `seldom` has changed a class of this name since the agent was
  * attached, also for a recording that has ended.

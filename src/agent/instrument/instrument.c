@@ -42,6 +42,14 @@ static struct map postponed; /* the same for those that are changed when they ar
  */
 static struct map changed_before;
 
+/*
+ * Whether java.lang.Thread may be offered to clients with `thread_last`: FREE, or it waits until
+ * such a client has changed another class, or that is so and loaded.c has not taken it yet.
+ */
+enum thread_state { THREAD_FREE, THREAD_WAITS, THREAD_DUE };
+static _Atomic enum thread_state thread_state;
+static jclass thread_class; /* a global reference, from the first wait on */
+
 /* held by a thread while it removes probes */
 static pthread_mutex_t restore_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t to_restore; /* the clients that have gone, as bits in `changed` */
@@ -104,7 +112,7 @@ static bool client_wants(const struct instrument_client *c, struct str name)
     if (str_is(name, "java/lang/Object"))
         return c->object;
     if (str_is(name, "java/lang/Thread"))
-        return c->thread;
+        return c->thread && (!c->thread_last || atomic_load(&thread_state) == THREAD_FREE);
     if (c->wants)
         return !choice_is_excluded(name) && c->wants(name);
     return class_chosen(name) && !(c->skips && c->skips(name));
@@ -132,6 +140,31 @@ bool instrument_wants(struct str name, const struct instrument_client *one)
     is = is && !map_get(&refused, name_key(name));
     pthread_mutex_unlock(&lock);
     return is;
+}
+
+/* The clients that must be prepared, and those that are prepared or need not be, as bits. */
+static _Atomic uint64_t unprepared, usable;
+
+uint64_t instrument_prepare(JNIEnv *jni, struct str name)
+{
+    static pthread_mutex_t preparing = PTHREAD_MUTEX_INITIALIZER;
+    static __thread bool within;
+    if (likely(!atomic_load(&unprepared)) || within || !jni)
+        return atomic_load(&usable);
+    pthread_mutex_lock(&preparing);
+    within = true;
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        const uint64_t bit = UINT64_C(1) << i;
+        if (!c || !(atomic_load(&unprepared) & bit) || (name.len && !instrument_wants(name, c)))
+            continue;
+        if (c->prepare(jni) == 0)
+            atomic_fetch_or(&usable, bit);
+        atomic_fetch_and(&unprepared, ~bit);
+    }
+    within = false;
+    pthread_mutex_unlock(&preparing);
+    return atomic_load(&usable);
 }
 
 void instrument_set_refused(struct str name)
@@ -171,8 +204,28 @@ bool instrument_changed_before(struct str name, const struct instrument_client *
     return is;
 }
 
+/* Notes that the clients `by` have changed a class: Thread, or one after which it is its turn. */
+static void note_changed(struct str name, uint64_t by)
+{
+    bool is_thread = str_is(name, "java/lang/Thread");
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        enum thread_state waits = THREAD_WAITS;
+        if (c && c->thread_last && by >> i & 1)
+            atomic_compare_exchange_strong(&thread_state, &waits,
+                                           is_thread ? THREAD_FREE : THREAD_DUE);
+    }
+}
+
+jclass instrument_take_thread(void)
+{
+    enum thread_state due = THREAD_DUE;
+    return atomic_compare_exchange_strong(&thread_state, &due, THREAD_FREE) ? thread_class : NULL;
+}
+
 void instrument_set_changed(struct str name, uint64_t by)
 {
+    note_changed(name, by);
     pthread_mutex_lock(&lock);
     uint64_t *carried = map_at(&changed, name_key(name), 0, NULL);
     if (carried)
@@ -293,9 +346,15 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
             return r;
         }
     }
+    atomic_fetch_or(c->prepare ? &unprepared : &usable, UINT64_C(1) << i);
     atomic_store(&instrument_clients[i], c);
-    if ((c->loaded_only || c->when_linked) && !prepares)
+    bool last = c->thread_last && vm_beginning && !vm.late;
+    if ((c->loaded_only || c->when_linked || last) && !prepares)
         prepares = vm_events_on(&prepare_events) == 0;
+    if (last && prepares && !thread_class)
+        thread_class = vm_class(jni, "java/lang/Thread");
+    if (last && prepares && thread_class)
+        atomic_store(&thread_state, THREAD_WAITS);
     if ((r = loaded_transform(jni, c, 0)) < 0) {
         buf_printf(why, "the VM does not list its classes");
         instrument_off(c, jni);
@@ -329,6 +388,10 @@ static uint64_t remove_client(const struct instrument_client *c)
             continue;
         atomic_store(&instrument_clients[i], NULL);
         slot = UINT64_C(1) << i;
+        atomic_fetch_and(&unprepared, ~slot);
+        atomic_fetch_and(&usable, ~slot);
+        if (c->thread_last)
+            atomic_store(&thread_state, THREAD_FREE);
     }
     if (slot)
         vm_wait_callbacks();

@@ -26,7 +26,8 @@ struct instrument_class {
     bool loaded;         /* the class is already loaded; otherwise it is being loaded */
     /* java.lang.Object and Thread, which are offered only to clients that ask for them */
     bool object, thread;
-    bool scanned; /* the result is discarded: nothing must be counted or kept */
+    bool scanned;     /* the result is discarded: nothing must be counted or kept */
+    uint64_t clients; /* to which the class may be offered, as bits; for instrumentation itself */
 };
 
 /* Why methods and classes were left alone. */
@@ -51,6 +52,12 @@ struct instrument_client {
      * Runs on any thread, also concurrently; no JNI.
      */
     int (*edit)(const struct instrument_class *c, struct edit *e);
+    /*
+     * Called once before the first class that the client wants is offered to it, on the thread that
+     * loads the class; the threads that load others wait. If it fails, no class is offered to the
+     * client. May be NULL.
+     */
+    int (*prepare)(JNIEnv *jni);
     bool virtual_threads; /* wants to be offered java.lang.VirtualThread */
     bool intrinsics;      /* wants to be offered methods that the JIT may replace by intrinsics */
     /*
@@ -58,6 +65,11 @@ struct instrument_client {
      * thread.
      */
     bool (*wants)(struct str class_name);
+    /*
+     * The only classes that `wants` and `virtual_threads` can mean, all of the boot loader, ending
+     * with NULL; they are looked up instead of going through all loaded classes. May be NULL.
+     */
+    const char *const *only;
     /*
      * Classes that the patterns of instrument_choose select and this client never changes: they are
      * not offered to it, and not transformed for it. May be NULL; any thread.
@@ -78,6 +90,11 @@ struct instrument_client {
     /* The VM has refused the class with code of this client (and possibly others). May be NULL. */
     void (*refused)(struct str class_name);
     bool object, thread; /* wants to be offered java.lang.Object; java.lang.Thread */
+    /*
+     * When the VM starts, java.lang.Thread is offered to this client only once it has changed
+     * another class. Changing it takes the VM 2 to 4 ms, for which the program would have to wait.
+     */
+    bool thread_last;
     /*
      * Leaves many of the classes that it is offered unchanged. When attaching to a VM, loaded
      * classes are then edited twice, and only those that the first edit changes are transformed.

@@ -156,6 +156,17 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
 }
 
 /*
+ * Changes java.lang.Thread, if it is time to (thread_last): before any code runs of the class that
+ * a client has changed.
+ */
+static void change_thread(void)
+{
+    jclass thread = instrument_take_thread();
+    if (thread && to_retransform(thread, NULL, 0))
+        retransform_one(thread);
+}
+
+/*
  * Offers a new class to clients of loaded classes before any of its code has run. If the class has
  * not been linked, transforming it links it first; a transformation inside that one would start
  * from code that is already changed, and change it again.
@@ -175,6 +186,7 @@ void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jc
     vm_free(signature);
     if (wanted && !in_batch(jni, class) && to_retransform(class, NULL, 0))
         retransform_one(class);
+    change_thread();
     vm_clear_exception(jni);
 }
 
@@ -252,10 +264,34 @@ void loaded_restore(JNIEnv *jni, uint64_t out_of)
     batches_run(jni, &b, all.of, chosen);
 }
 
+/* Lists the loaded ones of the classes of a client that names them, or all loaded classes. */
+static int list(JNIEnv *jni, const struct instrument_client *c, struct loaded_classes *ret)
+{
+    unsigned char *memory = NULL;
+    size_t n = 0;
+    bool known = c && c->only && !calls_on_class();
+    while (known && c->only[n])
+        n++;
+    *ret = (struct loaded_classes){.ti = vm.ti, .jni = jni};
+    if (known &&
+        (*vm.ti)->Allocate(vm.ti, (jlong)(n * sizeof(jclass)), &memory) != JVMTI_ERROR_NONE)
+        known = false;
+    ret->of = (jclass *)(void *)memory;
+    for (size_t i = 0; known && i < n; i++) {
+        jclass class = vm_loaded_boot_class(jni, c->only[i], &known);
+        if (class)
+            ret->of[ret->n++] = class;
+    }
+    if (known)
+        return 0;
+    loaded_classes_release(ret);
+    return loaded_classes(vm.ti, jni, ret);
+}
+
 int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    if (loaded_classes(vm.ti, jni, &all) < 0)
+    if (list(jni, out_of ? NULL : c, &all) < 0)
         return -EPROTO;
     bool scans = vm.attached && c && !out_of && c->seldom && is_alone(c);
     const struct scan scan = {retransform_batch, instrument_pause,
@@ -269,5 +305,6 @@ int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t ou
     const struct batches b = {retransform_batch, retransform_one, instrument_pause,
                               instrument_progress};
     batches_run(jni, &b, all.of, chosen);
+    change_thread();
     return 0;
 }

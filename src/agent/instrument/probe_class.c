@@ -7,14 +7,43 @@
 #include "classfile/rename.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 enum { MAX_DEFINED = 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `defined`, never Java code */
 
 static struct {
     const char *name;
     jclass class;
 } defined[MAX_DEFINED];
+
+/* Returns a class that has been defined, or NULL. */
+static jclass find_defined(const char *name)
+{
+    jclass found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < MAX_DEFINED && defined[i].class && !found; i++)
+        found = strcmp(defined[i].name, name) == 0 ? defined[i].class : NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/* Notes that a class has been defined. Returns false if there are too many. */
+static bool note_defined(const char *name, jclass class)
+{
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    while (i < MAX_DEFINED && defined[i].class)
+        i++;
+    if (i < MAX_DEFINED) {
+        defined[i].name = name;
+        defined[i].class = class;
+    }
+    pthread_mutex_unlock(&lock);
+    return i < MAX_DEFINED;
+}
 
 static const struct class_renaming names_8[] = {
     {"jvmscope/ForceInline", "java/lang/invoke/ForceInline"},
@@ -100,20 +129,20 @@ bool probe_is_class(const char *name)
 
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
 {
-    int i = 0;
     if (fault_here())
         return -EPROTO;
-    while (i < MAX_DEFINED && defined[i].class && strcmp(defined[i].name, name) != 0)
-        i++;
-    if (i < MAX_DEFINED && defined[i].class) {
-        *ret = defined[i].class;
+    jclass class = find_defined(name);
+    if (class) {
+        *ret = class;
         return 0;
     }
     const struct probe_class *p = find_class(name);
-    jclass class = i < MAX_DEFINED && p ? define(jni, p) : NULL;
+    class = p ? define(jni, p) : NULL;
     int r = class ? 0 : -EPROTO;
     if (r == 0)
         r = initialise(jni, class);
+    if (r == 0 && !note_defined(p->name, class))
+        r = -EPROTO;
     if (r < 0) {
         if ((*jni)->ExceptionCheck(jni))
             (*jni)->ExceptionDescribe(jni);
@@ -123,8 +152,7 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why)
                                : "");
         return r;
     }
-    defined[i].name = p->name;
-    *ret = defined[i].class = class;
+    *ret = class;
     return 0;
 }
 
@@ -195,7 +223,7 @@ int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *fiel
         vm_clear_exception(jni);
         return -ENOMEM;
     }
-    jclass class = (*jni)->FindClass(jni, class_name);
+    jclass class = vm_find_class(jni, class_name);
     int64_t offset = probe_class_field_offset(jni, class, field, descriptor);
     (*jni)->PopLocalFrame(jni, NULL);
     return offset;

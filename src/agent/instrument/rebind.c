@@ -46,7 +46,7 @@ static jint JNICALL our_register(JNIEnv *jni, jclass class, const JNINativeMetho
 
 static void register_again(JNIEnv *jni, const char *class_name)
 {
-    jclass c = (*jni)->FindClass(jni, class_name);
+    jclass c = vm_find_class(jni, class_name);
     jmethodID m = c ? (*jni)->GetStaticMethodID(jni, c, "registerNatives", "()V") : NULL;
     if (m)
         (*jni)->CallStaticVoidMethod(jni, c, m);

@@ -18,6 +18,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects idle_worker
 
 static struct worker {
     struct worker *next;
+    uint64_t clients; /* to which the class may be offered (instrument_prepare) */
     struct class_file class;
     struct rewrite rewrite;
 } * idle_workers;
@@ -107,6 +108,12 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
     return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
 }
 
+/* Returns client k if the class may be offered to it, and otherwise NULL. */
+static const struct instrument_client *client_at(const struct instrument_class *c, int k)
+{
+    return c->clients >> k & 1 ? atomic_load(&instrument_clients[k]) : NULL;
+}
+
 /* Returns whether a method is offered to a client. */
 static bool is_offered(const struct instrument_client *client, const struct instrument_class *c,
                        const struct class_method *m)
@@ -127,7 +134,7 @@ static bool is_offered(const struct instrument_client *client, const struct inst
 static bool any_offered(const struct instrument_class *c, const struct class_method *m)
 {
     for (int k = 0; k < CLIENTS_MAX; k++) {
-        const struct instrument_client *client = atomic_load(&instrument_clients[k]);
+        const struct instrument_client *client = client_at(c, k);
         if (client && is_offered(client, c, m))
             return true;
     }
@@ -145,7 +152,7 @@ static void leave(const struct instrument_class *c, const struct class_method *m
         return;
     atomic_fetch_add(&instrument_tally.left[why], 1);
     for (int k = 0; k < CLIENTS_MAX; k++) {
-        const struct instrument_client *client = atomic_load(&instrument_clients[k]);
+        const struct instrument_client *client = client_at(c, k);
         if (client && client->left && is_offered(client, c, m))
             client->left(c, m, why);
     }
@@ -161,7 +168,7 @@ static uint64_t edit_method(const struct instrument_class *c, size_t i, bool int
         return 0;
     uint64_t by = 0;
     for (int k = 0; k < CLIENTS_MAX && r >= 0; k++) {
-        const struct instrument_client *client = atomic_load(&instrument_clients[k]);
+        const struct instrument_client *client = client_at(c, k);
         if (!client || !is_offered(client, c, m))
             continue;
         if (intrinsic && !client->intrinsics) {
@@ -202,6 +209,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     c.loaded = loaded;
     c.scanned = !out;
+    c.clients = w->clients;
     c.object = str_is(c.name, "java/lang/Object");
     c.thread = str_is(c.name, "java/lang/Thread");
     struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
@@ -347,6 +355,7 @@ void JNICALL transform_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
         return;
     }
     struct str code = {(const char *)data, (size_t)len};
+    w->clients = instrument_prepare(jni, (struct str){name, name ? strlen(name) : 0});
     enum scan_kind at = scan_kind(jni, redefined);
     if (at != SCAN_NONE) {
         if (at == SCAN_CODE)

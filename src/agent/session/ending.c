@@ -29,7 +29,7 @@ void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jbo
 static int add_hook(JNIEnv *jni, jobject hook)
 {
     int r = -ENOTSUP;
-    jclass shutdown = (*jni)->FindClass(jni, "java/lang/Shutdown");
+    jclass shutdown = vm_find_class(jni, "java/lang/Shutdown");
     jmethodID add =
         shutdown ? (*jni)->GetStaticMethodID(jni, shutdown, "add", "(IZLjava/lang/Runnable;)V")
                  : NULL;

@@ -77,7 +77,7 @@ static void carry_out(struct session *s, JNIEnv *jni, void *context)
  */
 static void exit_vm(JNIEnv *jni)
 {
-    jclass system = (*jni)->FindClass(jni, "java/lang/System");
+    jclass system = vm_find_class(jni, "java/lang/System");
     jmethodID exit_method = system ? (*jni)->GetStaticMethodID(jni, system, "exit", "(I)V") : NULL;
     if (exit_method)
         (*jni)->CallStaticVoidMethod(jni, system, exit_method, 0);

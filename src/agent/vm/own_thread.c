@@ -10,7 +10,7 @@ int own_thread_start(JNIEnv *jni, const char *text, jvmtiStartFunction run, void
                      jobject *ret)
 {
     int r;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jclass class = vm_find_class(jni, "java/lang/Thread");
     jmethodID make =
         class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
     jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;

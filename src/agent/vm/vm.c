@@ -485,9 +485,39 @@ jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos)
     return (*vm.ti)->GetAllStackTraces(vm.ti, depth, ret_infos, ret_n);
 }
 
+jclass vm_find_class(JNIEnv *jni, const char *name)
+{
+    typedef jclass (*find_in_boot_loader)(JNIEnv *, const char *);
+    static _Atomic(find_in_boot_loader) find;
+    find_in_boot_loader f = atomic_load_explicit(&find, memory_order_relaxed);
+    if (!f && vm.hotspot) {
+        void *address = vm_libjvm_function("JVM_FindClassFromBootLoader");
+        memcpy(&f, &address, sizeof(f));
+        atomic_store_explicit(&find, f, memory_order_relaxed);
+    }
+    jclass c = f ? f(jni, name) : NULL;
+    vm_clear_exception(jni);
+    c = c ? c : (*jni)->FindClass(jni, name);
+    vm_clear_exception(jni);
+    return c;
+}
+
+jclass vm_loaded_boot_class(JNIEnv *jni, const char *name, bool *ret_known)
+{
+    jclass(JNICALL * find)(JNIEnv *, jobject loader, jstring name) = NULL;
+    void *address = vm.hotspot ? vm_libjvm_function("JVM_FindLoadedClass") : NULL;
+    memcpy(&find, &address, sizeof(find));
+    jstring text = find ? (*jni)->NewStringUTF(jni, name) : NULL;
+    jclass c = text ? find(jni, NULL, text) : NULL;
+    *ret_known = text && !vm_clear_exception(jni);
+    if (text)
+        (*jni)->DeleteLocalRef(jni, text);
+    return c;
+}
+
 jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor)
 {
-    jclass c = (*jni)->FindClass(jni, class_name);
+    jclass c = vm_find_class(jni, class_name);
     jmethodID m = c ? (*jni)->GetMethodID(jni, c, name, descriptor) : NULL;
     vm_clear_exception(jni);
     if (c)
@@ -497,7 +527,7 @@ jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const
 
 jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor)
 {
-    jclass c = (*jni)->FindClass(jni, class_name);
+    jclass c = vm_find_class(jni, class_name);
     jfieldID f = c ? (*jni)->GetFieldID(jni, c, name, descriptor) : NULL;
     vm_clear_exception(jni);
     if (c)
@@ -507,7 +537,7 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
 
 jclass vm_class(JNIEnv *jni, const char *name)
 {
-    jclass local = (*jni)->FindClass(jni, name);
+    jclass local = vm_find_class(jni, name);
     jclass global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
     vm_clear_exception(jni);
     if (local)
@@ -529,7 +559,7 @@ jlong vm_size_of_new(JNIEnv *jni, jobject o)
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class)
 {
     jclass class =
-        (*jni)->FindClass(jni, vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
+        vm_find_class(jni, vm.version >= 9 ? "jdk/internal/misc/Unsafe" : "sun/misc/Unsafe");
     jobject unsafe = vm_unsafe_of(jni, class);
     if (!unsafe && class)
         (*jni)->DeleteLocalRef(jni, class);

@@ -145,6 +145,17 @@ jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const
  * behind.
  */
 jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
+/*
+ * Returns a class of the JDK as a local reference, or NULL when there is none; no exception is left
+ * behind. A class of the boot loader is taken from there: where no Java code is running, FindClass
+ * asks the application's loader, which runs Java code for a third of a millisecond.
+ */
+jclass vm_find_class(JNIEnv *jni, const char *name);
+/*
+ * Returns a class of the boot loader as a local reference if it is loaded, and otherwise NULL.
+ * *ret_known is false if the VM does not say whether it is.
+ */
+jclass vm_loaded_boot_class(JNIEnv *jni, const char *name, bool *ret_known);
 /* Returns a class of the JDK as a global reference; NULL when there is none. */
 jclass vm_class(JNIEnv *jni, const char *name);
 

@@ -59,6 +59,24 @@ def test_a_class_that_is_not_linked_is_changed_when_it_is(jdk, tmp_path, options
         assert ("__VM_RedefineClasses__" in sources) == changed, (program, sources)
 
 
+@pytest.mark.jdks(17, 21, 25)
+@pytest.mark.parametrize("options", ("always=y", "requests=auto"))
+def test_nothing_is_changed_for_requests_before_a_class_has_them(jdk, tmp_path, options):
+    """Changing Thread and defining the probe delay a program by 3 to 6 ms. With a class that hands
+    over tasks, the next program has both.
+    """
+    log = tmp_path / "classes.txt"
+    agent = jdk.agent(f"format=r,{options},file={tmp_path}/x.jfr")
+    trace = f"-Xlog:class+load,redefine+class+load:file={log}"
+    pool = ("RequestsTruth", "1", "executor", "silent")
+    for program, changed in ((("Busy", "0.1"), False), (pool, True)):
+        done = jdk.java(*program, jvm=[trace, agent])
+        assert done.returncode == 0, done.stderr
+        text = log.read_text()
+        assert ("redefined name=java.lang.Thread," in text) == changed, program
+        assert ("java.lang.JvmscopeRequests source:" in text) == changed, program
+
+
 @pytest.mark.jdks(17, 25)
 def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
     """Uses -XX:SharedArchiveFile with -Xshare:on, with which a VM ends that cannot use its

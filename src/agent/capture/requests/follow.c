@@ -314,6 +314,21 @@ void follow_find_carriers(JNIEnv *jni, jclass probe)
         (*jni)->DeleteLocalRef(jni, scheduler);
 }
 
+int follow_prepare(JNIEnv *jni)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int r = follow.probe ? 0 : probe_define(jni, PROBE, &follow.probe, &why);
+    vm_clear_exception(jni);
+    if (r < 0)
+        atomic_store(&follow.refused, true);
+    return r;
+}
+
+bool follow_was_refused(void)
+{
+    return atomic_exchange(&follow.refused, false);
+}
+
 int follow_start(JNIEnv *jni, struct buf *why)
 {
     follow.tid_offset = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
@@ -329,7 +344,11 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow.begun_all = follow.ended_all = 0;
     follow.overwritten = follow.any = 0;
     follow_kept_start();
-    int r = probe_define(jni, PROBE, &follow.probe, why);
+    /*
+     * When the VM starts, the probe is defined before the first class that calls it, because that
+     * takes one to two milliseconds and many programs have no such class.
+     */
+    int r = vm.late ? probe_define(jni, PROBE, &follow.probe, why) : 0;
     if (r == 0 && vm.late)
         follow_find_carriers(jni, follow.probe);
     if (r == 0 && !vm.late)

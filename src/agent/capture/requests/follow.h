@@ -108,7 +108,8 @@ struct follow {
     int64_t tid_offset;
     jfieldID tid;
     jclass probe;
-    uint64_t session; /* the number of the recording, 1 to 127 */
+    _Atomic bool refused; /* the VM has refused the probe since the last flush */
+    uint64_t session;     /* the number of the recording, 1 to 127 */
     _Atomic uint64_t begun, ended, no_record, no_slot;
     /* how many requests the first two stand for, while not each is counted (`weight`) */
     _Atomic uint64_t begun_all, ended_all;

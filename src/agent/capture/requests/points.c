@@ -303,8 +303,10 @@ static int edit(const struct instrument_class *c, struct edit *e)
 
 static const struct instrument_client client = {.name = "requests",
                                                 .edit = edit,
+                                                .prepare = follow_prepare,
                                                 .wants = wants,
                                                 .thread = true,
+                                                .thread_last = true,
                                                 .virtual_threads = true,
                                                 .seldom = true,
                                                 .when_linked = true};

@@ -367,6 +367,8 @@ static void requests_flush(struct session *s, JNIEnv *jni)
 {
     requests_budget_details(now_ns());
     follow_losses(s->out.jfr);
+    if (follow_was_refused())
+        session_warn(s, "requests: the VM refuses the probe class, so there are no requests");
 }
 
 /*

@@ -103,6 +103,13 @@ int requests_load_follow(void) must_check;
  * nothing until follow_open_up is called. Returns 0, or a negative errno with a sentence in why.
  */
 int follow_start(JNIEnv *jni, struct buf *why) must_check;
+/*
+ * Defines the probe class, unless that has been done. Returns 0 or a negative errno. Any thread,
+ * but never two at once.
+ */
+int follow_prepare(JNIEnv *jni);
+/* Returns, once, whether the VM has refused the probe class. */
+bool follow_was_refused(void);
 void follow_open_up(void);
 /*
  * After this returns, no native method of the probe begins. follow_is_idle() returns whether none

@@ -441,10 +441,35 @@ static int bind_class(JNIEnv *jni, jclass c, const char *class, bool ours)
     return bound;
 }
 
+/*
+ * Binds the methods of the classes that are loaded. Returns how many, or -ENOTSUP if the VM does
+ * not say whether one class is loaded.
+ */
+static int bind_named(JNIEnv *jni, bool ours)
+{
+    int bound = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        bool known = true;
+        if (i && strcmp(rows[i].class, rows[i - 1].class) == 0)
+            continue; /* the rows of a class are neighbours */
+        jclass c = vm_loaded_boot_class(jni, rows[i].class, &known);
+        if (!known)
+            return -ENOTSUP;
+        if (!c)
+            continue;
+        bound += bind_class(jni, c, rows[i].class, ours);
+        (*jni)->DeleteLocalRef(jni, c);
+    }
+    return bound;
+}
+
 int io_bind(JNIEnv *jni, bool ours)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    int bound = 0;
+    int bound = bind_named(jni, ours);
+    if (bound >= 0)
+        return bound;
+    bound = 0;
     if (loaded_classes(vm.ti, jni, &all) < 0)
         return 0;
     for (jint i = 0; i < all.n; i++) {

@@ -394,7 +394,7 @@ static const struct rebind_row rows[] = {
 /* Binds the natives of a boot class. Returns their number, or 0 if the class lacks one of them. */
 static int bind_class(JNIEnv *jni, const char *name, const JNINativeMethod *methods, int n)
 {
-    jclass c = (*jni)->FindClass(jni, name);
+    jclass c = vm_find_class(jni, name);
     bool bound = c && (*jni)->RegisterNatives(jni, c, methods, n) == JNI_OK;
     vm_clear_exception(jni);
     if (c)

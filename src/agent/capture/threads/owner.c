@@ -127,7 +127,7 @@ static uint64_t ask_vm(JNIEnv *jni, jobject monitor)
 
 uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned)
 {
-    jclass c = (*jni)->FindClass(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+    jclass c = vm_find_class(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
     jfieldID field =
         c ? (*jni)->GetFieldID(jni, c, "exclusiveOwnerThread", "Ljava/lang/Thread;") : NULL;
     vm_clear_exception(jni);

@@ -97,9 +97,13 @@ static int unpark_edit(const struct instrument_class *c, struct edit *e)
     return r < 0 ? r : found;
 }
 
+static const char *const unpark_classes[] = {"java/util/concurrent/locks/LockSupport",
+                                             "java/lang/VirtualThread", NULL};
+
 static const struct instrument_client client = {.name = "threads",
                                                 .edit = unpark_edit,
                                                 .wants = unpark_wants,
+                                                .only = unpark_classes,
                                                 .virtual_threads = true,
                                                 .loaded_only = true,
                                                 .when_linked = true};
