@@ -8,8 +8,13 @@ void cpu_check_add(struct cpu_check *check, const struct request_cpu *cpu, doubl
     check->ns += weight * (double)cpu->ns;
     check->sampled_ns += weight * (double)cpu->sampled_ns;
     check->samples += weight * (double)cpu->samples;
-    check->spread_ns += weight * weight * (double)cpu->sampled_ns;
-    check->spread += weight * weight * (double)cpu->samples;
+    check->spread_ns += weight * weight * (double)(cpu->sampled_ns + cpu->left_out_ns);
+    check->spread += weight * weight * (double)(cpu->samples + cpu->left_out_samples);
+}
+
+double cpu_check_mean(const struct cpu_check *check)
+{
+    return check->sampled_ns > 0 ? check->spread_ns / check->sampled_ns : 0;
 }
 
 /*

@@ -10,7 +10,8 @@
 
 /*
  * The CPU time of some requests, the part of it that samples can confirm, and the number of these
- * samples, with the weights of the requests; the last two with the squares of the weights.
+ * samples, with the weights of the requests; the last two with the squares of the weights, and
+ * with the number of samples for which each one stands.
  */
 struct cpu_check {
     double ns, sampled_ns, samples, spread_ns, spread;
@@ -23,7 +24,9 @@ struct cpu_excess {
 };
 
 void cpu_check_add(struct cpu_check *check, const struct request_cpu *cpu, double weight);
-/* interval_ns: CPU time between samples. mean: the mean weight of the requests. */
+/* Returns the mean number of samples for which one stands: of requests, and of those left out. */
+double cpu_check_mean(const struct cpu_check *check);
+/* interval_ns: CPU time between samples. mean: of cpu_check_mean. */
 struct cpu_excess cpu_check_excess(const struct cpu_check *check, double interval_ns, double mean);
 /* Returns the part of an excess that is in a part of the CPU time, such as that of one thread. */
 struct cpu_excess cpu_excess_of(const struct cpu_excess *all, const struct cpu_check *check,

@@ -345,8 +345,7 @@ static int set_mean(const struct summing *s, struct request_group *g, bool slow)
 static struct cpu_excess excess_of(const struct summing *s, const struct cpu_check *check,
                                    const struct estimate_sample *sample, double own_ns)
 {
-    double mean = sample->n ? sample->weight / sample->n : 0;
-    struct cpu_excess all = cpu_check_excess(check, (double)s->r->sample_ns, mean);
+    struct cpu_excess all = cpu_check_excess(check, (double)s->r->sample_ns, cpu_check_mean(check));
     struct cpu_excess own = cpu_excess_of(&all, check, own_ns);
     if (!(sample->weight > 0))
         return (struct cpu_excess){0};

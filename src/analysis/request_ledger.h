@@ -106,6 +106,8 @@ struct request_cpu {
      * CPU samples in their work for the request.
      */
     uint64_t sampled_ns, samples;
+    /* the same, multiplied by the number of samples left out for each one that was kept */
+    uint64_t left_out_ns, left_out_samples;
 };
 
 int request_cpu(struct request_ledger *l, const struct request *q,

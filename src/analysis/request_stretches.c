@@ -181,7 +181,7 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
 {
-    uint64_t interval = MAX(l->r->sample_ns, INTERVAL_NS);
+    uint64_t interval = MAX(l->r->gap_ns, INTERVAL_NS);
     bool ours = l->t->instrumented != TL_NONE;
     if (ours && (!l->r->sampled || ns < UNSEEN_INTERVALS * interval))
         return true;
@@ -244,9 +244,9 @@ static const struct initializing *init_during(const struct request_ledger *l,
 {
     const struct initializing *best = NULL;
     uint64_t ns = part->end - part->start, most = ns / 2, end = part->end;
-    uint64_t interval = MAX(l->r->sample_ns, INTERVAL_NS);
+    uint64_t interval = MAX(l->r->sample_ns, INTERVAL_NS), gap = MAX(l->r->gap_ns, interval);
     size_t after, first = ledger_samples(l, part->thread, part->start, end, &after);
-    if (!l->r->sampled || ns < UNSEEN_INTERVALS * interval || (after - first) * interval > ns / 2)
+    if (!l->r->sampled || ns < UNSEEN_INTERVALS * gap || (after - first) * interval > ns / 2)
         return NULL;
     for (size_t i = 0; i < l->inits.len && l->inits.data[i].start < end; i++) {
         const struct initializing *x = &l->inits.data[i];

@@ -77,8 +77,7 @@ static void compare_cpu(const struct name_estimates *of, double interval_ns, str
 {
     if (!(s->weight > 0))
         return;
-    struct cpu_excess all =
-        cpu_check_excess(&of->check, interval_ns, s->weight / (double)s->requests);
+    struct cpu_excess all = cpu_check_excess(&of->check, interval_ns, cpu_check_mean(&of->check));
     struct cpu_excess own = cpu_excess_of(&all, &of->check, s->ns[CAUSE_CPU]);
     s->cpu_ns -= all.ns;
     s->cpu_error_ns += all.error_ns / s->weight;

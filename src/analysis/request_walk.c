@@ -375,10 +375,8 @@ static bool is_sampled(const struct request_ledger *l, uint32_t thread)
     enum { INTERVALS = 20 };
 
     const struct tl_thread *t = &l->t->threads[thread];
-    return l->r->sampled && l->r->sample_ns &&
-           (l->r->by_cpu_clock || l->t->instrumented != TL_NONE) &&
-           !(t->flags & TL_THREAD_VIRTUAL) &&
-           t->end_ns - t->start_ns >= INTERVALS * l->r->sample_ns;
+    return l->r->sampled && l->r->gap_ns && (l->r->by_cpu_clock || l->t->instrumented != TL_NONE) &&
+           !(t->flags & TL_THREAD_VIRTUAL) && t->end_ns - t->start_ns >= INTERVALS * l->r->gap_ns;
 }
 
 int request_cpu(struct request_ledger *l, const struct request *q, struct request_cpu *ret)
@@ -410,9 +408,13 @@ int request_cpu(struct request_ledger *l, const struct request *q, struct reques
         if (nested || thread == TL_NONE || from >= end || !is_sampled(l, thread))
             continue;
         size_t after, first = ledger_samples(l, thread, from, end, &after);
-        cpu.sampled_ns += ns;
+        uint64_t samples = 0, left_out = requests_samples_of(l->r, x->start_ns) - 1;
         for (; first < after; first++)
-            cpu.samples += !(l->sampled[l->r->samples.data[first].stack] & FRAME_CLASS_LOAD);
+            samples += !(l->sampled[l->r->samples.data[first].stack] & FRAME_CLASS_LOAD);
+        cpu.sampled_ns += ns;
+        cpu.samples += samples;
+        cpu.left_out_ns += left_out * ns;
+        cpu.left_out_samples += left_out * samples;
     }
     *ret = cpu;
     return e;

@@ -79,7 +79,6 @@ struct reading {
     const struct request_filter *filter;
     bool part_of_ring;
     /* one of this many CPU samples is kept when the budget reduces them most */
-    int64_t sample_one_of;
     const struct rec_event *e;
     struct map threads;      /* id -> place in out->threads */
     struct map names;        /* string -> place in out->names */
@@ -437,8 +436,10 @@ static void on_setting(struct reading *r)
 /* Reads that the agent kept one of n samples from then on, to stay within its budget. */
 static void on_budget(struct reading *r)
 {
-    if (strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)
-        r->sample_one_of = MAX(r->sample_one_of, rec_long(&r->e->object, "oneOf", 1));
+    int64_t one_of = MIN(MAX(rec_long(&r->e->object, "oneOf", 1), INT64_C(1)), INT64_C(1) << 20);
+    if (r->error == 0 && strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)
+        r->error = vec_push(&r->out->thinnings,
+                            ((struct request_thinning){r->e->start_ns, (uint32_t)one_of}));
 }
 
 static void on_event(struct reading *r)
@@ -541,7 +542,6 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
         out.counted_ns = out.end_ns;
     if (out.allocations_counted) /* these samples only repeat the counts, at the time of writing */
         out.allocations.len = 0;
-    out.sample_ns *= (uint64_t)MIN(MAX(r.sample_one_of, INT64_C(1)), INT64_C(1) << 20);
     if (error == 0)
         error = requests_order(&out);
     map_release(&r.threads);

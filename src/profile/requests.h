@@ -95,6 +95,12 @@ struct request_sample {
     uint32_t stack;
 };
 
+/* From this time on, one in so many CPU samples is kept, and is in the recording so many times. */
+struct request_thinning {
+    int64_t time_ns;
+    uint32_t one_of;
+};
+
 /* What the program's tracer had published for a thread when it was sampled. */
 struct request_context {
     int64_t time_ns;
@@ -137,8 +143,9 @@ struct requests {
     VEC(struct request_work) works;
     VEC(uint32_t) by_thread; /* works sorted by thread, then by start */
     VEC(struct request_child) children;
-    VEC(struct request_name) names;     /* the names with the most time first */
-    VEC(struct request_sample) samples; /* sorted by thread, then by time */
+    VEC(struct request_name) names;         /* the names with the most time first */
+    VEC(struct request_sample) samples;     /* sorted by thread, then by time */
+    VEC(struct request_thinning) thinnings; /* sorted by time */
     VEC(struct request_span) spans;
     /* Sorted by thread, then by time. Empty where allocations were counted by site. */
     VEC(struct request_allocation) allocations;
@@ -158,7 +165,8 @@ struct requests {
     bool sampled;       /* whether the recording holds CPU samples */
     bool by_cpu_clock;  /* the VM itself took them, by the CPU clocks of threads */
     uint64_t not_kept;  /* requests of any name and thread that ended and are not in list */
-    uint64_t sample_ns; /* CPU time between samples of a thread, at most; 0: unknown */
+    uint64_t sample_ns; /* CPU time for which a sample stands; 0: unknown */
+    uint64_t gap_ns;    /* the mean CPU time between samples where most are left out; 0: unknown */
     struct map ids;     /* ids of requests: their numbers in list */
 };
 
@@ -174,6 +182,8 @@ struct request_filter {
  */
 int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
                   struct buf *why) must_check;
+/* Returns how many CPU samples a kept one stood for at a time; it is in the list as often. */
+uint32_t requests_samples_of(const struct requests *r, int64_t time_ns);
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
 /*

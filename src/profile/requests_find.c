@@ -25,6 +25,14 @@ const char *requests_thread(const struct requests *r, uint64_t id)
     return t ? requests_text(r, t->name) : "";
 }
 
+uint32_t requests_samples_of(const struct requests *r, int64_t time_ns)
+{
+    uint32_t one_of = 1;
+    for (size_t i = 0; i < r->thinnings.len && r->thinnings.data[i].time_ns <= time_ns; i++)
+        one_of = r->thinnings.data[i].one_of;
+    return one_of;
+}
+
 /* Returns the number of requests in a share of them, at least one. */
 static uint64_t rank_of(double share, uint64_t n)
 {
@@ -126,6 +134,7 @@ void requests_release(struct requests *r)
     vec_release(&r->children);
     vec_release(&r->names);
     vec_release(&r->samples);
+    vec_release(&r->thinnings);
     vec_release(&r->spans);
     vec_release(&r->allocations);
     vec_release(&r->contexts);

@@ -290,6 +290,21 @@ static void assign_traces(struct requests *r)
     }
 }
 
+static int by_time(const void *a, const void *b)
+{
+    return ORDER(((const struct request_thinning *)a)->time_ns,
+                 ((const struct request_thinning *)b)->time_ns);
+}
+
+static void order_thinnings(struct requests *r)
+{
+    uint32_t most = 1;
+    vec_sort(&r->thinnings, by_time);
+    for (size_t i = 0; i < r->thinnings.len; i++)
+        most = MAX(most, r->thinnings.data[i].one_of);
+    r->gap_ns = r->sample_ns * most;
+}
+
 int requests_order(struct requests *r)
 {
     int e = 0;
@@ -309,6 +324,7 @@ int requests_order(struct requests *r)
         weigh_name(r, &r->names.data[i]);
     assign_children(r);
     vec_sort(&r->samples, compare_sample);
+    order_thinnings(r);
     vec_sort(&r->contexts, compare_context);
     assign_traces(r);
     vec_sort(&r->spans, compare_span);

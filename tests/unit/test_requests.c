@@ -44,6 +44,9 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS({"name", "", "java.lang.String"}, {"count", "", "long"},
                           {"errors", "", "long"}, {"totalTime", "", "long", JFR_NANOS},
                           {"maxTime", "", "long", JFR_NANOS}, {"buckets", "", "java.lang.String"})},
+    {.name = "jvmscope.Budget",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"what", "", "java.lang.String"}, {"oneOf", "", "int"})},
     {.name = "jvmscope.Counted",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"capture", "", "java.lang.String"})},
@@ -59,7 +62,7 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS({"tag", "", "java.lang.String"})},
 };
 
-enum { ANALYSIS, UNPARK, PREEMPTED, REQUEST, WORK, TOTALS, COUNTED, ORDER, SPAN, TYPES };
+enum { ANALYSIS, UNPARK, PREEMPTED, REQUEST, WORK, TOTALS, BUDGET, COUNTED, ORDER, SPAN, TYPES };
 
 enum { HTTP = 1, POOL, COMPACTOR };
 
@@ -329,11 +332,9 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
     static const struct {
         double every_ms, cpu_ms, error_ms;
         bool set;
-    } cases[] = {{10, 20, 0, true},
-                 {11, 20, 1.8, true},
-                 {20, 10, 2.11, true},
-                 {5, 20, 0, true},
-                 {20, 20, 0, false}};
+        int one_of; /* one sample in this many was kept, and is there as often */
+    } cases[] = {{10, 20, 0, true, 1}, {11, 20, 1.8, true, 1}, {20, 10, 2.11, true, 1},
+                 {5, 20, 0, true, 1},  {20, 20, 0, false, 1},  {200, 8, 6.11, true, 8}};
 
     for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
         struct read f;
@@ -352,8 +353,15 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
             put_request(1 + i, "GET /", HTTP, 10 + 20 * i, 20, 200);
             put_work(1 + i, HTTP, 10 + 20 * i, i == 99 ? 500 : 20, 0, 0);
         }
+        if (cases[k].one_of > 1) {
+            begin(ids[BUDGET], 0.5);
+            jfr_put_string(&event, "CPU samples");
+            jfr_put_int(&event, cases[k].one_of);
+            jfr_commit(&event);
+        }
         for (double at = 13; at < 2010; at += cases[k].every_ms)
-            put_sample(HTTP, at, 1);
+            for (int copy = 0; copy < cases[k].one_of; copy++)
+                put_sample(HTTP, at, 1);
         put_sleep(HTTP, 2600, 1, 1);
         read_file(&f, &(struct request_filter){0});
         struct name_sums *sums;
