@@ -263,6 +263,7 @@ static void times_json(struct json *j, const struct wait_times *w)
 {
     json_key_u64(j, "count", w->count);
     json_key_u64(j, "cut", w->cut);
+    json_key_u64(j, "unknown", w->unknown);
     json_key_u64(j, "total_ns", w->total_ns);
     json_key_u64(j, "min_ns", w->min_ns);
     json_key_u64(j, "max_ns", w->max_ns);
@@ -371,6 +372,8 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_key_u64(j, "blocked_ns", x->blocked_ns);
         json_key_u64(j, "waited", x->waited);
         json_key_u64(j, "waited_ns", x->waited_ns);
+        json_key_u64(j, "io", x->io);
+        json_key_u64(j, "io_ns", x->io_ns);
         json_key_u64(j, "ready", x->ready);
         json_key_u64(j, "ready_ns", x->ready_ns);
         json_end_object(j);

@@ -30,6 +30,8 @@ before(async () => {
       ...program,
     );
   run("rows.jfr", ["--threads", "--alloc=exact", "--include", "ManyRows"], "ManyRows");
+  run("sampled.jfr", ["--alloc"], "ManyRows");
+  jvmscope("convert", file("sampled.jfr"), "-o", file("sampled.html"));
   run("covered.jfr", ["--cover", "--include", "ManyRows"], "ManyRows", String(CLASSES));
   for (const name of ["rows", "covered"])
     jvmscope("convert", file(`${name}.jfr`), "-o", file(`${name}.html`));
@@ -90,6 +92,17 @@ test("waits of many threads: the sums are those of all, and those of a thread ar
     assert.deepEqual([threads[3], threads[5]].map(number), [sum("blocked"), sum("waited")]);
     close(nanoseconds(threads[4]), sum("blocked_ns"), url);
     close(nanoseconds(threads[6]), sum("waited_ns"), url);
+    close(nanoseconds(threads[8]), sum("io_ns"), url);
+    for (const [n, rows] of [
+      [3, all.blocks],
+      [4, all.waits],
+    ]) {
+      const notes = (await page.locator(`${section(n)} .cut`).allTextContents()).join("");
+      const of = (key) => rows.reduce((s, x) => s + x.times[key], 0);
+      const shown = (text) => number(notes.match(text)?.[1] ?? "0");
+      assert.equal(shown(/Of these, ([\d,]+) w/), of("cut"), url);
+      assert.equal(shown(/What ended ([\d,]+) of them/), of("unknown"), url);
+    }
     assert.match(await page.textContent(section(1)), /… and \d+ more/);
 
     await page.click(`${section(1)} tbody tr:nth-child(2)`);
@@ -121,6 +134,27 @@ test("allocations at many places: the methods' own bytes are all that was alloca
     assert.equal(sum, allocations.total - allocations.unattributed, url);
     assert.deepEqual(page.problems, []);
   }
+});
+
+test("sampled allocations that few samples show are marked as rough, as in the report", async () => {
+  const page = await open(
+    browser,
+    `${pathToFileURL(file("sampled.html")).href}#v=profile&m=allocations`,
+  );
+  await page.waitForSelector(".methods tbody tr");
+  const rows = await page.$$eval(".methods tbody tr:not([aria-hidden])", (list) =>
+    list.map((r) => [r.querySelector(".method").title, r.cells[1].textContent]),
+  );
+  const marked = jvmscope("report", "--metric", "allocations", file("sampled.jfr"))
+    .split("\n")
+    .map((line) => line.match(/% +(~?)[\d.]+ \w+  (\S.*)$/))
+    .filter(Boolean);
+  assert.ok(marked.some((m) => m[1]) && rows.length);
+  for (const [, mark, method] of marked) {
+    const row = rows.find(([name]) => name === method);
+    if (row) assert.equal(row[1].startsWith("~"), mark === "~", `${method}: ${row[1]}`);
+  }
+  assert.ok(marked.some(([, mark, method]) => mark && rows.some(([name]) => name === method)));
 });
 
 test("coverage of many classes: the meters and rows are those of all classes", async () => {

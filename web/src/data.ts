@@ -13,6 +13,7 @@ export interface MetricJson {
   untimed?: boolean; // counts of the whole recording, which have no times
   note?: string; // what the figures rest on, where they are not plain counts
   note_short?: string; // its beginning, without the explanation
+  rough_below?: number; // fewer than ten samples stand on average for less than this weight
   nodes: number;
   pruned: number;
   tree: Bytes;
@@ -147,6 +148,7 @@ export interface Metric {
   untimed: boolean;
   note: string;
   noteShort: string;
+  roughBelow: number;
   pruned: number;
   threadsMerged: boolean;
   bucketNs: number;
@@ -279,6 +281,7 @@ export function decodeMetric(m: MetricJson): Metric {
     untimed: !!m.untimed,
     note: m.note ?? "",
     noteShort: m.note_short ?? "",
+    roughBelow: m.rough_below ?? 0,
     pruned: m.pruned,
     threadsMerged: m.threads_merged,
     bucketNs: m.bucket_ns,

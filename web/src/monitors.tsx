@@ -2,7 +2,7 @@
 // Monitor statistics, each table restricted by the selection in the one before: threads, classes,
 // blocks and waits by calling method, and the call stack of the selection.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { duration, percent, plural } from "./format";
+import { count, duration, percent, plural } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { Column, SortableTable } from "./sortable";
@@ -39,7 +39,17 @@ export function Monitors({
         const x = json.threads[s.thread];
         return {
           key: s.thread,
-          cells: [x.name || "?", x.id, x.group, s.blocked, s.blocked_ns, s.waited, s.waited_ns],
+          cells: [
+            x.name || "?",
+            x.id,
+            x.group,
+            s.blocked,
+            s.blocked_ns,
+            s.waited,
+            s.waited_ns,
+            s.io,
+            s.io_ns,
+          ],
         };
       }),
     [json, all],
@@ -182,6 +192,8 @@ export function Monitors({
               { title: "Blocked", ...time },
               { title: "Waits", numeric: true },
               { title: "Waited", ...time },
+              { title: "I/O waits", numeric: true, minor: true },
+              { title: "I/O", ...time },
             ]}
           />
         </section>
@@ -237,6 +249,7 @@ export function Monitors({
             rows={siteRows(true)}
             columns={columns}
           />
+          <Cut sites={sites.filter((s) => s.block)} />
         </section>
         <section>
           <h2>Waits, by calling method</h2>
@@ -250,6 +263,7 @@ export function Monitors({
             rows={siteRows(false)}
             columns={columns}
           />
+          <Cut sites={sites.filter((s) => !s.block)} />
         </section>
       </div>
       <aside class="stacks" aria-label="Call stacks" aria-live="polite">
@@ -268,6 +282,19 @@ export function Monitors({
       </aside>
     </main>
   );
+}
+
+/** Says which of the waits in the table above its lengths leave out, and how many have no known end. */
+function Cut({ sites }: { sites: SiteStats[] }) {
+  const cut = sites.reduce((n, s) => n + s.cut, 0);
+  const unknown = sites.reduce((n, s) => n + s.unknown, 0);
+  return cut || unknown ? (
+    <p class="dim cut">
+      {cut > 0 &&
+        `Of these, ${count(cut)} ${cut === 1 ? "was" : "were"} in progress when the recording began or ended: ${cut === 1 ? "it is" : "they are"} in Count, Total and Max only. `}
+      {unknown > 0 && `What ended ${count(unknown)} of them is unknown.`}
+    </p>
+  ) : null;
 }
 
 const nothing: Stats = { idle: 0, idle_ns: 0, threads: [], classes: [], sites: [] };
@@ -310,6 +337,7 @@ function merge(all: Stats[]): Stats {
     ...a,
     count: a.count + b.count,
     cut: a.cut + b.cut,
+    unknown: a.unknown + b.unknown,
     total_ns: a.total_ns + b.total_ns,
     max_ns: Math.max(a.max_ns, b.max_ns),
     min_ns: !whole(a) ? b.min_ns : !whole(b) ? a.min_ns : Math.min(a.min_ns, b.min_ns),

@@ -32,12 +32,15 @@ export function MethodTable(p: Props) {
   // Own (0) or total (1) time that is not known is marked, and never ranked above known times.
   const few = (r: Row, of: 0 | 1) =>
     !!p.metric.readings && !p.metric.readings.get(r.label)?.known[of];
+  const rough = (n: number) => n > 0 && n < p.metric.roughBelow;
   const why = (r: Row, of: 0 | 1) =>
     few(r, of)
       ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: unknown, because the cost of counting may account for all of it`
       : of === 0 && r.self && p.metric.estimated.has(r.label)
         ? "Estimated from samples: allocated by the VM itself or by code that cannot be changed"
-        : "";
+        : rough(of ? r.total : r.self)
+          ? `Rough: on average fewer than ten samples stand for it, ${weight(p.metric.unit, p.metric.roughBelow)}`
+          : "";
   const isUnread = (r: Row, of: 0 | 1) =>
     !!p.metric.readings && !p.metric.readings.get(r.label)?.of[of];
   const mark = (r: Row, of: 0 | 1, text: string) =>

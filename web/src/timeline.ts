@@ -83,11 +83,14 @@ export interface ThreadStats {
   blocked_ns: number;
   waited: number;
   waited_ns: number;
+  io: number; // waits for sockets and files
+  io_ns: number;
 }
 
 export interface Times {
   count: number;
   cut: number; // of count: those that lasted when the recording began or ended, which are part of total_ns and max_ns alone
+  unknown: number; // of count: those for which it is unknown what ended them
   total_ns: number;
   min_ns: number;
   avg_ns: number;

@@ -150,8 +150,8 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
 }
 
 /*
- * Orders by how often a thread was blocked, then by how long it waited; equal ones keep the table's
- * order.
+ * Orders by how long a thread was blocked, then by how long it waited, then by how long it waited
+ * for I/O; equal ones keep the table's order.
  */
 static int by_waits(const void *a, const void *b)
 {
@@ -160,6 +160,8 @@ static int by_waits(const void *a, const void *b)
         return x->blocked_ns < y->blocked_ns ? 1 : -1;
     if (x->waited_ns != y->waited_ns)
         return x->waited_ns < y->waited_ns ? 1 : -1;
+    if (x->io_ns != y->io_ns)
+        return x->io_ns < y->io_ns ? 1 : -1;
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
@@ -177,13 +179,16 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
 {
     char d[24], e[24], f[24];
     size_t shown = 0, left = 0, idle = 0;
-    bool ready = false;
-    for (size_t i = 0; i < s->threads.len; i++)
-        ready |= v->threads[s->threads.data[i].thread] && s->threads.data[i].ready;
+    bool ready = false, io = false;
+    for (size_t i = 0; i < s->threads.len; i++) {
+        const struct thread_stats *row = &s->threads.data[i];
+        ready |= v->threads[row->thread] && row->ready;
+        io |= v->threads[row->thread] && row->io;
+    }
     if (s->threads.len)
         qsort(s->threads.data, s->threads.len, sizeof(*s->threads.data), by_waits);
-    printf("\n blocked        time    waited        time%s  thread\n",
-           ready ? "     ready        time" : "");
+    printf("\n blocked        time    waited        time%s%s  thread\n",
+           io ? "       I/O        time" : "", ready ? "     ready        time" : "");
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
         if (!v->threads[row->thread] || !was_alive(v, row->thread))
@@ -196,12 +201,16 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
         printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s", row->blocked,
                format_duration(d, row->blocked_ns), row->waited,
                format_duration(e, row->waited_ns));
+        if (io)
+            printf("  %8" PRIu64 "  %10s", row->io, format_duration(f, row->io_ns));
         if (ready)
             printf("  %8" PRIu64 "  %10s", row->ready, format_duration(f, row->ready_ns));
         printf("  %s\n", tl_thread_name(v->t, row->thread));
         shown++;
     }
     thread_view_left_out(left, "threads");
+    if (io)
+        puts(" I/O: waits for sockets and files");
     if (ready)
         puts(" ready: virtual threads that waited for nothing but a carrier to run on");
     if (idle)

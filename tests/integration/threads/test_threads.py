@@ -1463,6 +1463,11 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     assert min(waits.values()) > 5 and len(waits) == 3 and sum(waits.values()) > 150, waits
     (client,) = (t for t in threads("summary", out)["threads"] if t["name"] == "client")
     assert client["io"] >= 1 and client["io_ns"] > 50 * MS
+    rows = [line.split() for line in lab.output("threads", "summary", out).splitlines()]
+    assert ["blocked", "time", "waited", "time", "I/O", "time", "thread"] in rows, rows
+    # two words for each time
+    (row,) = [row for row in rows if row and row[-1] == client["name"] and row[0].isdigit()]
+    assert int(row[6]) == client["io"], row
 
 
 @pytest.mark.jdks(8, 17, 25)
