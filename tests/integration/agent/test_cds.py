@@ -174,7 +174,7 @@ def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
     ):
         with jdk.start_java(
             "Busy",
-            60,
+            600,
             jvm=[*flags, jdk.agent(f"format=r,cpu=samples,file={tmp_path}/x.jfr")],
             stdout=subprocess.PIPE,
         ) as process:

@@ -259,7 +259,7 @@ def test_what_cannot_be_fetched_is_named_as_the_user_named_it(jdk, tmp_path):
     """The message used to name /proc/self/fd/4."""
     process = jdk.start_java(
         "Busy",
-        60,
+        600,
         jvm=[jdk.agent(f"format=r,cpu=samples,file={tmp_path}/a.jfr")],
         stdout=subprocess.PIPE,
     )

@@ -77,7 +77,7 @@ def test_what_is_made_of_a_file_replaces_nothing_of_another_kind(jdk, tmp_path):
 
 
 def start(jdk):
-    process = jdk.start_java("Busy", 60, stdout=subprocess.PIPE)
+    process = jdk.start_java("Busy", 600, stdout=subprocess.PIPE)
     lab.read_until(process.stdout, "ready")
     return process
 

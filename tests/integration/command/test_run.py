@@ -477,7 +477,7 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
         os.listdir("/tmp")
     )  # a command that was killed earlier may have left a file with the same process id
     process = jdk.start_java(
-        "Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        "Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
         assert process.stdout.readline() == "ready\n"
@@ -515,7 +515,7 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
 @pytest.mark.jdks(17)
 def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
     process = jdk.start_java(
-        "Busy", 60, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        "Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
         assert process.stdout.readline() == "ready\n"
@@ -553,15 +553,25 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
-    process = jdk.start_java(
-        "Busy", 2, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    assert process.stdout.readline() == "ready\n"
     out = tmp_path / "x.jfr"
-    done = jvmscope("attach", "-t", "30s", "-o", out, process.pid)
-    assert done.returncode == 0 and "the VM ended" in done.stderr
+    with jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        attach = subprocess.Popen(
+            [lab.BUILD / "jvmscope", "attach", "-t", "600s", "-o", out, str(process.pid)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+        def sampled():
+            assert attach.poll() is None
+            counters = jvmscope("status", "--json", process.pid).stdout
+            return int((re.search(r'"cpu\.samples":(\d+)', counters) or "00")[1]) > 5
+
+        lab.wait_for(sampled, 60, "samples")
+        process.terminate()
+        printed = attach.communicate(timeout=60)[1]
+        assert attach.returncode == 0 and "the VM ended" in printed, printed
     assert samples(out)["total"] > 5
-    process.communicate()
 
 
 @pytest.mark.jdks(8, 21)

@@ -132,7 +132,7 @@ def test_a_part_has_the_same_cpu_time_as_a_selection_and_as_a_file(jdk, tmp_path
 @pytest.mark.jdks(8, 17, 25)
 def test_cpu_time_at_attach(jdk, tmp_path):
     out = tmp_path / "a.jfr"
-    program = jdk.start_java("Busy", 60, 2, jvm=("-Xmx64m",), stdout=open(os.devnull, "w"))
+    program = jdk.start_java("Busy", 600, 2, jvm=("-Xmx64m",), stdout=open(os.devnull, "w"))
     try:
         lab.use_cpu(program, 1)
         before = lab.cpu_seconds(program.pid)

@@ -218,7 +218,7 @@ def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
     been counted yet.
     """
     process, out = (
-        jdk.start_java("Busy", 60, 4, jvm=("-Xmx64m",), stdout=subprocess.PIPE),
+        jdk.start_java("Busy", 600, 4, jvm=("-Xmx64m",), stdout=subprocess.PIPE),
         tmp_path / "x.hprof.txt",
     )
     try:

@@ -638,7 +638,7 @@ def test_what_cannot_be_pushed_is_kept_and_reported(recording, tmp_path):
         assert len(server.got) == 1  # it does not help to ask again
         jdk = lab.Jdk(17)
         out = tmp_path / "attach.jfr"
-        busy = jdk.start_java("Busy", "60", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        busy = jdk.start_java("Busy", 600, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             assert busy.stdout.readline() == "ready\n"
             done = lab.jvmscope("attach", "--cpu", "-t", "1s", "--push", url, "-o", out, busy.pid)
