@@ -404,6 +404,11 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
     for (const service of ["", "&service=bare"]) {
       const page = await open(browser, `${url}#v=${view}${service}&range=`);
       await page.waitForLoadState("networkidle");
+      if (view === "requests" && !service) {
+        await page.waitForSelector("main[aria-busy=false]");
+        const seen = await page.locator(".heat canvas").getAttribute("aria-label");
+        assert.match(seen, /: [1-9]\d* of/);
+      }
       assert.deepEqual(page.problems, [], view + service);
       await page.context().close();
     }
