@@ -33,7 +33,7 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
     int r = options_parse(&o, rest, why);
     if (r == 0 && o.help) {
         options_release(&o);
-        buf_printf(why, "help can only be given when the VM starts");
+        buf_printf(why, "help is available only when the VM starts with the agent");
         return -EINVAL;
     }
     return r < 0 ? r : session_begin(&o, rest, jni, why);

@@ -130,7 +130,7 @@ static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge e
         s->object = tl_context_of(w->t, wait)->object;
 }
 
-/* Returns whether the thread whose last node before a moment is n is running at that moment. */
+/* n is the last node of a thread before some moment. Returns whether the thread is running then. */
 static bool runs_on(const struct timeline *t, uint32_t n)
 {
     return tl_node(t, graph_state(t, n)).kind == TL_RUN;

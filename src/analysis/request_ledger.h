@@ -113,7 +113,10 @@ struct request_cpu {
 int request_cpu(struct request_ledger *l, const struct request *q,
                 struct request_cpu *ret) must_check;
 
-/* Finds what the request's own thread did in a part. Returns 0 or -ENOMEM. */
+/*
+ * Appends to *ret what the part's thread itself did. Appends nothing for a part in which the task
+ * lay in a queue or another thread kept it waiting (request_part_culprits). Returns 0 or -ENOMEM.
+ */
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_activities *ret) must_check;
 /*

@@ -26,10 +26,6 @@ static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, ui
     return low;
 }
 
-/*
- * Returns the thread's last stretch that begins before `at`, limited to the time from `floor` to
- * `at`. Instants do not end a stretch.
- */
 struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, uint64_t floor,
                              uint64_t at)
 {

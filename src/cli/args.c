@@ -280,7 +280,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
                 char **argv, int *i, uint64_t *given)
 {
     if (!set->args) {
-        int r = capture_take(values, c, argc, argv, i);
+        int r = capture_parse(values, c, argc, argv, i);
         if (r < 0)
             refer_to_help(c);
         return r;

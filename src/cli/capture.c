@@ -325,8 +325,8 @@ static int take_row(struct capture_options *c, const struct option_row *row,
     return take_values(c, row, command->name, value);
 }
 
-int capture_take(struct capture_options *c, const struct command *command, int argc, char **argv,
-                 int *i)
+int capture_parse(struct capture_options *c, const struct command *command, int argc, char **argv,
+                  int *i)
 {
     const struct option_row *row;
     int r = 0;

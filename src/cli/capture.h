@@ -29,8 +29,8 @@ void capture_release(struct capture_options *c);
  * Parses the flag at argv[*i], with its value, and sets *i to the last word parsed. Returns 1 if it
  * was one of these flags, 0 if not, and -EINVAL after a complaint.
  */
-int capture_take(struct capture_options *c, const struct command *command, int argc, char **argv,
-                 int *i);
+int capture_parse(struct capture_options *c, const struct command *command, int argc, char **argv,
+                  int *i);
 /* Adds an option as if it had been given, with a valid value. */
 void capture_add(struct capture_options *c, enum option which, const char *value);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

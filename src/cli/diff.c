@@ -150,7 +150,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
            reading_format_weight(base, c->metric, c->weight[0]),
            reading_format_weight(new, c->metric, c->weight[1]));
     if (clocks_differ(c))
-        printf("  of different clocks: base has %s, new has %s\n", clock_text(c->clock[0]),
+        printf("  the clocks differ: base has %s, new has %s\n", clock_text(c->clock[0]),
                clock_text(c->clock[1]));
     if (!c->any_change)
         printf("  no difference: each method has the same share of both\n");

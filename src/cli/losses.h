@@ -5,9 +5,10 @@
 #include "profile/losses.h"
 
 /*
- * Prints a line on standard error for each loss of these captures (NULL: of all), a line that names
- * the other captures with losses and the command that shows these, and a line if the recording was
- * not ended properly.
+ * Prints on standard error what the recording lacks: a line for each loss of these captures (NULL:
+ * of all), and for what was recorded from later on or could not be recorded; one line that names
+ * the other captures with losses and the command that shows these; and what the budget reduced,
+ * what --jfr left out, and whether the recording was not ended properly.
  */
 void losses_report(const char *path, const struct losses *l, const char *const *captures);
 /* Reads a file and reports its losses. A file that is not a recording has none. */

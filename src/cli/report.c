@@ -288,8 +288,8 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
                reading_format_weight(open, v->metric, v->open));
     }
     if (few)
-        printf("\n%s with too few readings of the CPU clock to be ranked by time.\n",
-               COUNT_TEXT(few, "stacks"));
+        printf("\n%s %s too few readings of the CPU clock and %s not ranked.\n",
+               COUNT_TEXT(few, "stacks"), few == 1 ? "has" : "have", few == 1 ? "is" : "are");
     vec_release(&hot);
     return r;
 }

@@ -293,7 +293,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
             format_duration(cost, (uint64_t)MAX(t->cost_ns, INT64_C(0))));
     }
     printf("\n       calls        self         raw       total    a call  %s method\n",
-           t->timed_by_readings ? "   95 % of self    " : "   slowest");
+           t->timed_by_readings ? "   95 % interval   " : "   slowest");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
         const struct times_row *row = &t->rows.data[i];
         char self[40], raw[40], total[40], each[40], low_text[24], high_text[24],

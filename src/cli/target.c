@@ -30,16 +30,16 @@ void target_report_left_out(const struct vm_list *list)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
     if (list->left_out.len)
-        buf_printf(&note, "%s of others cannot be inspected and %s left out",
+        buf_printf(&note, "%s of other users cannot be inspected and %s left out",
                    COUNT_TEXT(list->left_out.len, "Java processes"),
                    list->left_out.len == 1 ? "is" : "are");
     else if (list->vms.len)
         return;
     else if (list->unknown)
-        buf_printf(&note, "%s of others cannot be inspected and may be Java VMs",
+        buf_printf(&note, "%s of other users cannot be inspected and may be Java VMs",
                    COUNT_TEXT(list->unknown, "processes"));
     else if (list->hidden)
-        buf_string(&note, "/proc does not show the processes of others (hidepid)");
+        buf_string(&note, "/proc does not show the processes of other users (hidepid)");
     else
         return;
     complain("note", buf_str(&note),

@@ -59,8 +59,8 @@ bool target_has_reported_why(const char *subject, const char *why);
 /* Appends a text of the agent with options as target_report_note prints them. */
 void target_put_text(struct buf *to, const char *text);
 /*
- * Prints a note of the agent. Options in it are called by their flags if they were typed; others
- * were implied by an option such as --always.
+ * Prints a note of the agent. Options that the user typed appear as the flags that were typed;
+ * options that another one implied (--always) keep the agent's name.
  */
 void target_report_note(const char *text);
 /* Sets which options were typed, as bits by enum option (capture.given). */

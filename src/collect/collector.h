@@ -111,8 +111,8 @@ int collector_query(struct collector *c, const struct tenant *t, const struct in
 /* Returns what is wrong with the characters of a name, for a message, or NULL. */
 const char *upload_wrong_characters(struct str s);
 /*
- * Sets a label, or the member of the origin for which a key such as "service" stands. Returns 0 or
- * -ENOMEM.
+ * Sets a label, or the member of the origin for which a key such as "service" stands. Drops a label
+ * whose key begins with "__". Returns 0 or -ENOMEM.
  */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /*

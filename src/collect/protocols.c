@@ -77,7 +77,10 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
                                      name ? name : "",   from ? from : "",
                                      until ? until : "", format ? format : ""};
         bool form = fleet_reading_is_form(o.format, o.content_type);
-        /* Other bodies keep the names that they had before forms were named by their contents. */
+        /*
+         * Names of other bodies do not depend on the format, so that uploads of earlier versions
+         * keep their names.
+         */
         size_t n_texts = ARRAY_SIZE(texts) - !form;
         o.origin.service = buf_str(&ingest.service);
         o.from_ns = (int64_t)ingest.from_ns;

@@ -22,7 +22,7 @@ static const struct kind {
     {HOLDS_TRACE, "traced calls and log records", "trace"},
     {HOLDS_EXCEPTIONS, "the counts of exceptions", "trace --exceptions"},
     {HOLDS_COVERAGE, "coverage", "coverage"},
-    {HOLDS_VM, "what the VM did by itself", "vm"},
+    {HOLDS_VM, "the VM's own activity", "vm"},
 };
 
 void export_kind_names(struct buf *to, unsigned of)

@@ -45,7 +45,7 @@ struct fleet_counts {
 int fleet_count_compare(const void *left, const void *right);
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
                      size_t n) must_check;
-/* Adds the histogram of a row of a batch; some figures have none. */
+/* Adds the histogram of l, a row of the batch, if it has one. Returns 0 or -ENOMEM. */
 int fleet_counts_add_latency(struct fleet_counts *to, const struct batch *b,
                              const struct fleet_latency *l) must_check;
 void fleet_counts_write(const struct fleet_counts *c, struct buf *to);

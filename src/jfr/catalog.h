@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What jvmscope must know of a type of events, apart from its fields: one row for each type that is
- * not treated as any event of a recording is. What reads the fields of an event, such as
- * profile/load_jfr.c, names the type as well.
+ * What jvmscope must know of a type of events, apart from its fields: one row for each type that
+ * needs special treatment. What reads the fields of an event, such as profile/load_jfr.c, names the
+ * type as well.
  */
 #pragma once
 

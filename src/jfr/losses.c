@@ -142,7 +142,10 @@ static const struct jfr_loss_row held_rows[JFR_HELDS] = {
     [HELD_REQUESTS] = {"requests", "requests", .of = "totals"},
 };
 
-/* Returns why the file did not grow, if the system refused it. error is a negative errno or 0. */
+/*
+ * Returns why the file did not grow. error: the negative errno with which the system refused it, or
+ * 0 if it was only too slow.
+ */
 static const char *room_reason(int error)
 {
     switch (error) {

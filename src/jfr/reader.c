@@ -221,7 +221,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
         if (ret) {
             *ret_why = jfr_ring_begins(r->data, r->len) ? JFR_RING_ADVICE
                        : ret == -EBADMSG ? "not a flight recording (.jfr), which is needed here"
-                                         : "no memory";
+                                         : "out of memory";
             return ret;
         }
         r->info.cut = r->info.cut || k->cut;
@@ -290,7 +290,7 @@ static int open_common(struct recording *r, const char **ret_why)
     }
     r->info.unended = ret == 0 && is_unended(r);
     if (ret == -ENOMEM)
-        *ret_why = "no memory";
+        *ret_why = "out of memory";
     else if (ret)
         *ret_why =
             "no chunk of it can be read: the description of the events is damaged or missing";
@@ -301,7 +301,7 @@ static int open_bytes(struct recording **ret, const void *bytes, size_t len, boo
                       const char **ret_why)
 {
     struct recording *r = calloc(1, sizeof(*r));
-    *ret_why = "no memory";
+    *ret_why = "out of memory";
     if (!r)
         return -ENOMEM;
     r->data = bytes;
@@ -330,7 +330,7 @@ int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
 int recording_open(struct recording **ret, const char *path, const char **ret_why)
 {
     struct recording *r = calloc(1, sizeof(*r));
-    *ret_why = "no memory";
+    *ret_why = "out of memory";
     if (!r)
         return -ENOMEM;
     int error = file_map_open(&r->map, path);

@@ -254,7 +254,7 @@ int rec_elements(struct rec_value *array, struct rec_value *ret) must_check;
 
 /* Shortcuts that return `otherwise` when the field does not exist or is null. */
 int64_t rec_long(const struct rec_object *o, const char *path, int64_t otherwise);
-/* Returns a number, also that of a field of integers. */
+/* Returns the value of a field of any numeric type as a double. */
 double rec_real(const struct rec_object *o, const char *path, double otherwise);
 const char *rec_string(const struct rec_object *o, const char *path, const char *otherwise);
 /* Returns a field with a time unit in nanoseconds: a duration, or a time since 1970. */

@@ -7,7 +7,8 @@
 /* Called at load. Returns -1 when the VM refuses. */
 int memory_open(void);
 /*
- * Makes the VM report the end of a class, so that CLASS_UNLOAD comes soon. Called for each class.
+ * Makes the VM report when the class is unloaded, so that CLASS_UNLOAD is sent soon after. Called
+ * for each class.
  */
 void memory_watch_class(JNIEnv *env, jclass class, jobjectID id);
 /*

@@ -51,11 +51,11 @@ struct thread_entry *thread_find(JNIEnv *env);
  */
 bool thread_has_ended(struct thread_entry *t);
 /*
- * Returns the entry of an environment, which is created if necessary, or NULL when out of memory.
- * *ret_new: it was created now.
+ * Returns the entry of the environment env, which is created if necessary, or NULL when out of
+ * memory. Stores in *ret_new whether it was created now.
  */
 struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new);
-/* Frees the entry of an environment, the calling thread's. */
+/* Frees the entry of env, the calling thread's environment. */
 void thread_leave(JNIEnv *self, JNIEnv *env);
 /* Makes the calling thread use this entry, or none (NULL), from now on. */
 void thread_use(struct thread_entry *t);

@@ -89,7 +89,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; each stack costs a few microseconds",
                         .bare = "counts",
                         .gives = GIVES_EVENTS, .shown_by = "trace --exceptions", .always_refuses = "counts"},
-    [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "what the VM does by itself: collections, safepoints, compilations, threads, classes",
+    [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "the VM's own activity: collections, safepoints, compilations, threads, classes",
                     .default_value = "n", .bare = "y",
                     .gives = GIVES_EVENTS, .shown_by = "trace", .always_value = "y"},
     [OPT_JFR] = {"jfr", "--jfr", 0, OPTION_TEXT, "<settings>", "also record with the VM's own Flight Recorder; settings: default, profile or a file.jfc",

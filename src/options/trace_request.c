@@ -23,7 +23,7 @@ static const char *add_fault(const char *text)
 {
     _cleanup_free_ char *patterns = strdup(text);
     if (!patterns)
-        return "no memory";
+        return "out of memory";
     const char *condition = trace_request_split(patterns), *fault = NULL;
     if (condition && !*condition)
         return "no condition after if";

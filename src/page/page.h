@@ -53,5 +53,8 @@ int page_of_recording(const struct page_source *s, struct buf *out) must_check;
  * worth showing.
  */
 bool page_has_threads(const struct timeline *t);
-/* Writes head, data and tail. */
+/*
+ * Writes the page with `data`, a JSON text, in its script, where `<` is escaped. An error is left
+ * in `out` (ferror).
+ */
 void page_write(FILE *out, const struct buf *data);

@@ -10,6 +10,9 @@ struct hprof_traces {
     struct map nodes, threads; /* the trace's node; its thread, if the trace has one */
 };
 
-/* Adds a sample of `weight` with that trace. Returns 0 or a negative errno. */
+/*
+ * Adds a sample whose stack and thread are those of the trace with this serial number; an unknown
+ * one has no stack. Returns 0 or a negative errno.
+ */
 int load_hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
                       uint64_t weight, uint32_t trace);

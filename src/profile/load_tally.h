@@ -30,7 +30,10 @@ struct tally {
 /* Begins with the ids of another chunk, after tally_end. Returns 0 or -ENOMEM. */
 int tally_begin(struct tally *t, struct sums *s, const struct rec_chunk *chunk,
                 const struct rec_type *stacks) must_check;
-/* To be called once the first sample of an id was added to the sums. Returns 0 or -ENOMEM. */
+/*
+ * Notes the node of the sums of a stack's id, so that tally_add counts its further samples. Called
+ * once the first sample of the id was added to the sums. Returns 0 or -ENOMEM.
+ */
 int tally_know(struct tally *t, uint64_t id, uint32_t node) must_check;
 /* Adds the weights to the sums. Returns 0 or -ENOMEM. */
 int tally_end(struct tally *t, struct sums *s) must_check;

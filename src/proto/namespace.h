@@ -16,7 +16,7 @@ bool namespace_is_ours(const struct vm *vm, const char *kind);
  */
 int namespace_join(const struct vm *vm, const char *kind, int flag) must_check;
 /*
- * Joins like namespace_join, if need be from within the VM's user namespace, where the user who
- * made it has the rights that joining takes. That is joined as well then, and the process keeps it.
+ * Joins like namespace_join. If that is not permitted, joins the VM's user namespace first, in
+ * which its creator has the necessary rights; the process then stays in it.
  */
 int namespace_join_any(const struct vm *vm, const char *kind, int flag) must_check;

@@ -293,7 +293,7 @@ int vm_read(struct vm *ret, pid_t pid)
 {
     struct vm vm = {.pid = pid, .root_fd = -1};
     int r = read_status(&vm);
-    /* A /proc that is mounted with hidepid does not show the processes of others. */
+    /* A /proc that is mounted with hidepid does not show the processes of other users. */
     if (r == -ESRCH && (kill(pid, 0) == 0 || errno == EPERM))
         r = -EACCES;
     if (r < 0)

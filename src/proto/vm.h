@@ -107,7 +107,7 @@ struct vm_list {
      */
     VEC(struct vm) left_out;
     size_t unknown; /* other programs that we may not inspect, which may be VMs or not */
-    bool hidden;    /* /proc does not show us the processes of others (hidepid) */
+    bool hidden;    /* /proc does not show us the processes of other users (hidepid) */
 };
 
 /* Lists all VMs, by process id. */

@@ -22,9 +22,9 @@ struct symbol_place {
 };
 
 /*
- * Creates a table of the symbols of this process; libraries are read when an address in them is
- * looked up first. NULL: out of memory. The agent keeps its table as long as the VM lives; programs
- * that end before, such as tests, free theirs.
+ * Creates a table of the symbols of this process. A library is read when an address in it is looked
+ * up for the first time. Returns NULL when out of memory. The agent never frees its table; tests
+ * do.
  */
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *s);

@@ -58,7 +58,7 @@ struct pprof {
     struct decode_numbers stack, values; /* of the current sample */
     struct decode_labels labels;         /* likewise */
     struct map function_of, location_of; /* by id: the index */
-    size_t walked;                       /* frames of stacks */
+    size_t walked;                       /* frames of all stacks so far, limited */
     VEC(struct cursor) types;
     struct cursor period_type;
 };

@@ -117,7 +117,7 @@ test("services by cost, and from one to its profile and back", async () => {
     );
     assert.deepEqual([cpu === "unknown", share === "unknown"], [!s.cpu_ns, !s.cpu_ns], s.service);
   }
-  await page.getByLabel("Price of an hour").fill("3600");
+  await page.getByLabel("Price of a CPU hour").fill("3600");
   await page.keyboard.press("Tab");
   await page.waitForSelector("th:has-text('Cost')");
   await rows(page)
@@ -438,8 +438,8 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
     ["Label", "a=1,=b"],
     ["Label", ",".repeat(3)],
     ["Label", Array.from({ length: 40 }, (_, i) => `k${i}=1`).join()],
-    ["Price of an hour", "-1"],
-    ["Price of an hour", "9".repeat(330)],
+    ["Price of a CPU hour", "-1"],
+    ["Price of a CPU hour", "9".repeat(330)],
   ]) {
     const field = page.getByLabel(label);
     await field.fill(wrong);

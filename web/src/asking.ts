@@ -11,7 +11,7 @@ interface Wanted {
   threads: number[];
 }
 
-const MARGIN = 1 / 8; // of the time in sight, to either side
+const MARGIN = 1 / 8; // of the visible time, to either side
 
 export class Asking {
   shown = new Picture(0, 0);

@@ -650,7 +650,7 @@ export const requestsView: View = {
     </p>
   ),
   keys: [
-    ["← ↑ → ↓", "in the picture: move; with Shift choose more"],
+    ["← ↑ → ↓", "in the chart: move; with Shift extend the selection"],
     ["Enter", "choose the field, or the row"],
     ["↑ ↓", "move between rows"],
     ["Escape", "choose nothing"],

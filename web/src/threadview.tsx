@@ -170,7 +170,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       arrowsOf(scene()).length > CROWDED
         ? `${every || ": each arrow is drawn"} as its head alone. Choose a thread for its arrows, or zoom in.`
         : `${every}${every && ". Zoom in for each of them"}.`;
-    const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in sight${drawn}`;
+    const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in view${drawn}`;
     if (!arrowNote.current) return; // the view has changed since this was asked for
     if (arrowNote.current.textContent !== text) arrowNote.current.textContent = text;
     draw();
@@ -321,7 +321,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       () => download(`${name}-threads.svg`, "image/svg+xml", threadsSvg(scene(), file)),
     ],
     [
-      "States in sight, CSV",
+      "Visible states, CSV",
       () =>
         download(
           `${name}-threads.csv`,

@@ -9,7 +9,7 @@
  */
 #include "agent/common/fault.h"
 #include "agent/session/capture.h"
-#include "agent/session/rows.h"
+#include "agent/session/captures.h"
 #include "agent/session/session.h"
 #include "agent/vm/flags.h"
 #include "jfr/reader.h"
@@ -38,7 +38,8 @@ static const struct jfr_type left_out_type = {
     .name = "jvmscope.LeftOut",
     .label = "Events Left Out",
     .category = "jvmscope",
-    .description = "Events of the VM's own recorder that jvmscope recorded itself",
+    .description =
+        "Events of the VM's own recorder that were left out, because jvmscope recorded the same",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"type", "Type", "java.lang.String"}, {"events", "Events", "long"}),
 };
@@ -147,7 +148,7 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
     flight.types = 0;
     leave_out(OUR_OWN);
     for (int i = 0; i < captures_count; i++)
-        if (rows_has(s->loaded, i))
+        if (captures_has(s->loaded, i))
             leave_out(captures[i]->jdk_events);
     for (int i = 0; i < flight.types; i++)
         switch_off(jni, recording, flight.names[i]);

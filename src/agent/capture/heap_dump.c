@@ -250,7 +250,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     state.next_string = STRING_FIRST;
     int r = vm_dump_prepare(jni);
     if (r < 0)
-        buf_printf(why, "heap=dump: this VM has no heap dumper that is known here");
+        buf_printf(why, "heap=dump: jvmscope does not know this VM's heap dumper");
     else if (option_is(&s->options, OPT_ONOOM, "dump"))
         r = await_oom(s, jni);
     return r;

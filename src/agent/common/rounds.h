@@ -29,7 +29,7 @@ unsigned rounds_one_of(void);
 /* Declares that the recording needs ten rounds a second even while the program is idle. */
 void rounds_need(void);
 
-/* Begins a recording, which does not need its rounds yet. Called by the agent's thread. */
+/* Called by the agent's thread when a recording begins: withdraws rounds_need of the one before. */
 void rounds_begin(void);
 bool rounds_needed(void);
 /*

@@ -75,7 +75,11 @@ int control_verbose(struct control_call *c);
  * sentence in why.
  */
 jthread control_halted_thread(struct control_call *c, const char *operand);
-/* Resumes a thread and removes it from the table. Requires the lock. */
+/*
+ * Resumes a thread and removes it from the table, even if the VM refuses to resume it. Requires the
+ * lock; with it, waits up to a second for a thread that is about to suspend itself. Returns the
+ * error of ResumeThread.
+ */
 jvmtiError control_release(struct inspection *i, struct halted *h);
 
 /* Breakpoints and steps: their callbacks, their part of `list`, their removal. */

@@ -17,8 +17,9 @@ struct wanted_member {
 const char *named_class_method(const char *pattern);
 
 /*
- * Considers a class of another name as a guess, with means as in choice_guess_see() and the wanted
- * name, if it is not NULL, as in choice_guess_spelling(). One that declares the member is better.
+ * Considers class c, whose name is not the user's, as the one that the user means, by
+ * choice_guess_see (`means`) and, unless `wanted` is NULL, by choice_guess_spelling. Prefers a
+ * class that declares `member`.
  */
 void named_class_guess(struct choice_guess *g, jclass c, struct str name,
                        bool (*means)(void *context, struct str name), void *context,

@@ -14,7 +14,7 @@
 #include <jni.h>
 
 /*
- * Adds the shutdown hook, which calls session_vm_ending, once per VM. In the live phase. Negative
- * errno when this VM does not accept it.
+ * Adds the shutdown hook, which calls session_vm_ending, once per VM. Call it in the live phase.
+ * Returns 0, or a negative errno if this VM accepts no hook.
  */
 int ending_watch(JNIEnv *jni) must_check;

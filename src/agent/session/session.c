@@ -4,11 +4,11 @@
 #include "agent/common/fault.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/instrument.h"
+#include "agent/session/captures.h"
 #include "agent/session/ending.h"
 #include "agent/session/front.h"
 #include "agent/session/outcome.h"
 #include "agent/session/own_cost.h"
-#include "agent/session/rows.h"
 #include "agent/session/thread_notes.h"
 #include "agent/stacks/class_watch.h"
 #include "agent/stacks/names.h"
@@ -135,7 +135,7 @@ static int close_output(struct session *s, bool has_run)
 static int finish(struct session *s, JNIEnv *jni)
 {
     bool has_run = s->running;
-    rows_stop(s, jni);
+    captures_stop(s, jni);
     if (method_ids_on)
         vm_events_off(&method_id_events);
     method_ids_on = false;
@@ -182,7 +182,7 @@ static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;
     for (int i = 0; i < captures_count; i++)
-        needed = needed || (rows_has(s->loaded, i) && captures[i]->ending);
+        needed = needed || (captures_has(s->loaded, i) && captures[i]->ending);
     if (needed && ending_watch(jni) < 0)
         session_message(s, "this VM takes no shutdown hook of ours: live figures at its end are as "
                            "of the last collection");
@@ -199,9 +199,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     own_cost_start();
     s->chunks = s->out.jfr ? jfr_writer_chunks(s->out.jfr) : 0;
     for (int i = 0; i < captures_count; i++)
-        if (rows_has(s->loaded, i) && captures[i]->own_stacks)
+        if (captures_has(s->loaded, i) && captures[i]->own_stacks)
             own_stack_start(jni, &s->options);
-    int r = rows_start(s, jni, why);
+    int r = captures_start(s, jni, why);
     if (r == 0 && batches_ended()) {
         buf_string(why, "the VM ended before the recording had begun");
         r = -ECANCELED;
@@ -259,7 +259,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->wanted(&s->options))
             s->wanted |= UINT64_C(1) << i;
-    int r = rows_check(s, why);
+    int r = captures_check(s, why);
     if (r == 0)
         r = out_open(&s->out, &s->options, why);
     if (r < 0) {
@@ -274,7 +274,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     vm.late = vm.live;
     r = s->out.format->events ? 0 : threads_listen(&thread_notes);
     if (r == 0)
-        r = rows_load(s, why);
+        r = captures_load(s, why);
     if (r == 0 && vm.live)
         r = start(s, jni, why);
     fault_steps_of(NULL);
@@ -320,12 +320,13 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
         return r;
     }
     if (session_now || vm.dying) {
-        if (session_now && option_always(&session_now->options))
+        if (!session_now)
+            buf_string(why, "no recording can be started: the VM is ending");
+        else if (option_always(&session_now->options))
             buf_printf(why, "a recording is always on already, in %s; save a part with dump --last",
                        session_now->out.path);
         else
-            buf_printf(why, "already recording to %s",
-                       session_now ? session_now->out.path : "nothing: the VM is ending");
+            buf_printf(why, "already recording to %s", session_now->out.path);
         r = -EBUSY;
         free_session(s);
     } else {

@@ -2,8 +2,8 @@
 /* The work of the captures of a session, in turn: draining, flushing, saving and dumping. */
 #include "agent/output/dictionary.h"
 #include "agent/output/recording.h"
+#include "agent/session/captures.h"
 #include "agent/session/private.h"
-#include "agent/session/rows.h"
 #include "agent/session/thread_notes.h"
 #include "agent/stacks/names.h"
 #include "base/clock.h"
@@ -36,7 +36,7 @@ static const struct jfr_type early_type = {
 
 bool session_row_on(const struct session *s, int i)
 {
-    return rows_has(s->on, i);
+    return captures_has(s->on, i);
 }
 
 bool session_row_reachable(const struct session *s, int i)

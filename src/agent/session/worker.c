@@ -2,8 +2,8 @@
 #include "agent/common/fault.h"
 #include "agent/common/rounds.h"
 #include "agent/instrument/instrument.h"
+#include "agent/session/captures.h"
 #include "agent/session/private.h"
-#include "agent/session/rows.h"
 #include "agent/vm/own_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
@@ -91,7 +91,7 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     bool can_grow = true;
     pthread_mutex_lock(&session_lock);
     if (!worker_stop && !vm.dying && session_now && !vm.late)
-        rows_start_later(session_now, jni);
+        captures_start_later(session_now, jni);
     while (!worker_stop && !vm.dying && session_now) {
         bool at_once = rounds_at_once();
         bool rest = !at_once && can_grow && is_idle(session_now);

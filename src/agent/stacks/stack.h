@@ -78,9 +78,9 @@ const struct hotspot_layout *stack_vm_layout(void);
 int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max,
                  struct walk_words *ret_words);
 /*
- * For stacks that are recognized (unwind/known.h). The first stores where the calling thread left
- * Java, or returns false if it runs no Java code or there is no walker; the second returns whether
- * its stack is one that stack_vm_own has walked.
+ * For stacks that are recognized (unwind/known.h). stack_vm_start stores where the calling thread
+ * left Java, or returns false if it runs no Java code or there is no walker; stack_vm_is returns
+ * whether its stack still is *k (known_stack_is).
  */
 bool stack_vm_start(JNIEnv *jni, struct walk_start *ret);
 bool stack_vm_is(const struct known_stack *k, const struct walk_start *start);

@@ -28,8 +28,8 @@ jweak collect_make_garbage(JNIEnv *jni)
     return weak;
 }
 
-int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
-                bool *ret_collected)
+int collect_by(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
+               bool *ret_collected)
 {
     jweak garbage = ret_collected ? collect_make_garbage(jni) : NULL;
     bool may = !over;
@@ -58,12 +58,12 @@ static int force(JNIEnv *jni, bool collect, void *unused)
 
 void collect_if_possible(JNIEnv *jni)
 {
-    collect_and(jni, force, NULL, NULL);
+    collect_by(jni, force, NULL, NULL);
 }
 
 bool collect_garbage(JNIEnv *jni)
 {
     bool collected;
-    collect_and(jni, force, NULL, &collected);
+    collect_by(jni, force, NULL, &collected);
     return collected;
 }

@@ -26,5 +26,5 @@ jweak collect_make_garbage(JNIEnv *jni);
  * is true. No other collection of ours begins meanwhile. Returns the result of f. *ret_collected is
  * as the result of collect_garbage; ret_collected may be NULL.
  */
-int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
-                bool *ret_collected);
+int collect_by(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
+               bool *ret_collected);

@@ -165,11 +165,11 @@ int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected)
         vm_clear_exception(jni);
         return -ENOMEM;
     }
-    int r = collect_and(jni, call_dumper, &call, ret_collected);
+    int r = collect_by(jni, call_dumper, &call, ret_collected);
     if (r == 0 && !*ret_collected && call.collects && !collect_first) {
         collect_first = true;
         unlink(path);
-        r = collect_and(jni, call_dumper, &call, ret_collected);
+        r = collect_by(jni, call_dumper, &call, ret_collected);
     }
     (*jni)->DeleteLocalRef(jni, call.path);
     return r;

@@ -102,7 +102,7 @@ at_each_sample uint64_t virtual_thread_id(const struct thread *t)
     return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);
 }
 
-void virtual_threads_events(jvmtiEnv *env, jint *mount, jint *unmount)
+void virtual_threads_find_events(jvmtiEnv *env, jint *mount, jint *unmount)
 {
     jvmtiExtensionEventInfo *list = NULL;
     jint n = 0;
@@ -132,7 +132,7 @@ static bool prepare(JNIEnv *jni)
     vm_capability_virtual_threads(&wanted);
     if ((*ti)->AddCapabilities(ti, &wanted) != JVMTI_ERROR_NONE)
         return false;
-    virtual_threads_events(ti, &mount_event, &unmount_event);
+    virtual_threads_find_events(ti, &mount_event, &unmount_event);
     return mount_event && unmount_event &&
            (*ti)->SetExtensionEventCallback(
                ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&

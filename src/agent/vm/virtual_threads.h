@@ -36,4 +36,4 @@ bool virtual_thread_name(uint64_t id, char *ret, size_t size);
  * Finds the numbers of the extension events that report mounting and unmounting. Leaves a number
  * alone when the environment does not have its event.
  */
-void virtual_threads_events(jvmtiEnv *env, jint *mount, jint *unmount);
+void virtual_threads_find_events(jvmtiEnv *env, jint *mount, jint *unmount);

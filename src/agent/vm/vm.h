@@ -160,8 +160,8 @@ jclass vm_loaded_boot_class(JNIEnv *jni, const char *name, bool *ret_known);
 jclass vm_class(JNIEnv *jni, const char *name);
 
 /*
- * Returns whether the VM has finished starting; an agent that is loaded at start-up is initialized
- * before that.
+ * Returns whether the VM is in JVM TI's live phase: it has finished starting and has not ended. An
+ * agent that is loaded at start-up is initialized before it.
  */
 bool vm_is_live(void);
 

@@ -145,7 +145,10 @@ static void fill_versions(struct accumulation *c, const struct heap *h, const st
     c->bytes = t[best].version_bytes;
 }
 
-/* Returns whether an object accumulates in a place: as its child, or in an entry of it. */
+/*
+ * Returns whether `place` dominates object i over at most CHAIN steps, as a collection dominates
+ * what its entries hold.
+ */
 static bool lies_in(const struct heap *h, uint64_t i, uint64_t place)
 {
     for (int depth = 0; depth < CHAIN && i < h->n; depth++) {

@@ -65,7 +65,8 @@ void heap_top_table(struct answer *a, const struct heap *h, uint64_t limit, cons
 void heap_suspects(struct answer *a, const struct heap *h);
 /* Adds what a report contains in addition to the summary. */
 void heap_report_sections(const struct heap_call *c);
-/* Adds how many objects, bytes and retained bytes each class has in two dumps. Returns 0 or
+/*
+ * Adds how many objects, bytes and retained bytes each class has in two dumps. Returns 0 or
  * -ENOMEM.
  */
 int heap_compare(struct answer *a, const struct heap *before, const struct heap *now,

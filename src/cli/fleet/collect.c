@@ -266,7 +266,7 @@ static int run(struct collector *c, const struct collect *o)
 
 static void report_not_kept(const char *folder, int error)
 {
-    complain_errno(folder, "cannot keep a recording; /metrics counts such recordings", error);
+    complain_errno(folder, "cannot keep a recording (counted in /metrics)", error);
 }
 
 static void tenant_release(struct tenant *t)

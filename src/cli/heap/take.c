@@ -88,8 +88,8 @@ static int ask(const struct vm *vm, const char *pid, const char *file, bool all)
     if (watched)
         pthread_join(w.thread, NULL);
     if (r < 0)
-        return why.len ? complain(pid, "no heap dump", buf_str(&why))
-                       : complain_errno(pid, "no heap dump", r);
+        return why.len ? complain(pid, "the heap was not dumped", buf_str(&why))
+                       : complain_errno(pid, "the heap was not dumped", r);
     char *text = (char *)buf_str(&answer);
     if (!refused && strstr(text, "Heap dump file created"))
         return 0;
@@ -125,7 +125,7 @@ static int choose_partial(const struct vm *vm, const char *pid, const char *outp
     if (*ret_fetch) {
         if (attach_check_tmp(vm, &why) < 0 ||
             scratch_make_roomy(scratch, vm, check_dump_size(vm), &why) < 0)
-            return complain(pid, "no heap dump", buf_str(&why));
+            return complain(pid, "the heap was not dumped", buf_str(&why));
         scratch_sibling(scratch, ".dump", file, PATH_MAX);
         snprintf(partial.scratch, sizeof(partial.scratch), "%s", scratch->name);
     }

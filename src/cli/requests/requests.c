@@ -105,8 +105,9 @@ static int nothing_selected(const struct request_options *o, const char *path, b
     _cleanup_(buf_release) struct buf all = BUF(256);
     for (size_t i = 0; i < ARRAY_SIZE(options); i++)
         if (options[i])
-            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
-    return complain(path, "no request is selected by", buf_str(&all));
+            buf_printf(&all, "%s ", options[i]);
+    buf_string(&all, "together");
+    return complain(path, "no request matches", buf_str(&all));
 }
 
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,

@@ -33,12 +33,12 @@ static void print_none(const struct unjudged *u)
 }
 
 /* Reports what else may be deadlocked besides what was found. */
-static void print_unjudged(const struct unjudged *u, bool found)
+static void print_unjudged(const struct unjudged *u)
 {
     if (u->monitors)
-        printf("%s wait for monitors whose owners are unknown (--deadlocks finds them): %llu\n",
-               found ? "not judged: threads that" : "not known: threads",
-               (unsigned long long)u->monitors);
+        printf("%s %s for monitors whose owners are unknown, so deadlocks of these are not found "
+               "(record with --deadlocks)\n",
+               COUNT_TEXT(u->monitors, "threads"), u->monitors == 1 ? "waits" : "wait");
     if (!u->locks)
         return;
     fputs("not examined: deadlocks with locks of java.util.concurrent, whose owners are recorded "
@@ -55,7 +55,7 @@ static void print_rest(bool looked, const struct unjudged *u, bool found)
         puts("not known: this recording does not show who owns locks "
              "(record with --threads or --deadlocks)");
     else if (found || u->monitors)
-        print_unjudged(u, found);
+        print_unjudged(u);
     else
         print_none(u);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvmscope vm: what the VM did by itself. */
+/* jvmscope vm: the VM's own activity. */
 #include "cli/commands.h"
 
 #include "cli/losses.h"
@@ -98,7 +98,7 @@ const struct command command_vm = {
     .operands = "FILE",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
+    .summary = "show the VM's own activity: collections, safepoints, compilations, memory",
     .related = "run attach threads report",
     .description =
         "Use it when a program is slow and its own methods do not explain why.\n\n"

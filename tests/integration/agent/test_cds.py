@@ -79,9 +79,7 @@ def test_nothing_is_changed_for_requests_before_a_class_has_them(jdk, tmp_path, 
 
 @pytest.mark.jdks(17, 25)
 def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
-    """Uses -XX:SharedArchiveFile with -Xshare:on, with which a VM ends that cannot use its
-    archive.
-    """
+    """Uses -XX:SharedArchiveFile; with -Xshare:on, a VM that cannot use its archive exits."""
     archive, jar = tmp_path / "app.jsa", tmp_path / "app.jar"
     assert jdk.run("jar", "cf", jar, "-C", lab.compiled("Busy"), ".").returncode == 0
     command = ["java", "-cp", jar]

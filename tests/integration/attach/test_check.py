@@ -147,7 +147,7 @@ def test_output_folders_that_only_the_vm_cannot_write_to(start, tmp_path):
     ],
     ids=["not writable", "read-only", "writable"],
 )
-def test_a_tmp_without_a_place_for_the_socket_has_one_sentence(jdk, tmp_path, tmp, shm):
+def test_check_and_commands_agree_on_a_tmp_without_room_for_the_socket(jdk, tmp_path, tmp, shm):
     """check reports the same as each command that needs the socket, whether or not another folder
     can hold its files.
     """
@@ -335,7 +335,7 @@ def test_what_is_left_out_of_lists_is_reported(jdk, tmp_path, right, prefix):
             **kwargs,
         )
 
-    note = rf"jvmscope: note: (\d+) Java processe?s? of others cannot be inspected and (is|are) left out: {right}"
+    note = rf"jvmscope: note: (\d+) Java processe?s? of other users cannot be inspected and (is|are) left out: {right}"
     for words in (["list"], ["list", "--json"], ["attach", "--match", name]):
         done = ask(*words)
         [reported] = re.findall(note, done.stderr)

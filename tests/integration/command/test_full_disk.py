@@ -508,7 +508,7 @@ def answers(c, uploads):
 
 
 @pytest.mark.parametrize("end", ["goes on", "kill"])
-def test_a_store_on_a_full_disk_loses_and_doubles_nothing(small, end):
+def test_a_store_on_a_full_disk_neither_loses_nor_duplicates(small, end):
     """Uploads that were accepted are in the store, others are sent again, and in the end each
     counts once.
     """

@@ -506,7 +506,7 @@ def test_a_form_that_is_sent_again_counts_once(tmp_path):
         )
 
 
-def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path, store):
+def test_a_kill_at_any_moment_neither_loses_nor_duplicates(tmp_path, store):
     """Senders must behave like this: an upload that was not answered is sent again, with its id."""
     uploads = {f"upload-{i}": i % 13 + 1 for i in range(240)}
     open_ones = dict(uploads)

@@ -29,7 +29,7 @@ def own(tmp_path):
         s.kill()
 
 
-def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
+def test_a_shard_that_is_away_neither_loses_nor_duplicates(tmp_path, own):
     """Senders are asked to try again, queries get no partial answer, and what is sent again counts
     once.
     """
@@ -93,7 +93,7 @@ def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 @pytest.mark.parametrize("end", ["goes on", "kill"])
-def test_a_server_whose_disk_is_full_loses_and_doubles_nothing(tmp_path, end):
+def test_a_server_whose_disk_is_full_neither_loses_nor_duplicates(tmp_path, end):
     """Uploads that were accepted are in the store, also after the server was killed with its disk
     full; others are asked to try again, and in the end each counts once.
     """

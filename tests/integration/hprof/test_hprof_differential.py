@@ -261,7 +261,7 @@ def test_calls_of_the_program(original, ours):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_pairs_of_the_program(original, ours):
-    """cpu=old: callee, caller and count."""
+    """The callers and callees of cpu=old, and their counts, are those of JDK 8's HPROF."""
 
     def pairs(text):
         return {

@@ -452,7 +452,7 @@ KINDS = {
     "traced calls and log records, which .html and .jfr hold": (".html", ".jfr"),
     "the counts of exceptions, which .jfr holds and jvmscope trace --exceptions shows": (".jfr",),
     "coverage, which .html and .jfr hold": (".html", ".jfr"),
-    "what the VM did by itself, which .jfr holds and jvmscope vm shows": (".jfr",),
+    "the VM's own activity, which .jfr holds and jvmscope vm shows": (".jfr",),
 }
 
 
@@ -1007,9 +1007,9 @@ def test_threads_with_samples_are_counted_by_metric_and_format(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_throws_without_their_counts_are_reported(jdk, tmp_path):
-    """A part of a recording has single throws and no counts. The verb of the counts names the
-    command that shows the throws.
+def test_exceptions_of_a_part_refer_to_the_list_of_throws(jdk, tmp_path):
+    """A part of a recording has single throws and no counts. `trace --exceptions`, which needs
+    the counts, names the command that shows the throws.
     """
     whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
     done = jdk.java(

@@ -433,7 +433,7 @@ def test_diff_of_different_clocks_says_so(tmp_path):
     ):
         text = lab.output("diff", paths[base], paths[new])
         assert (
-            f"\n  of different clocks: base has {named[base]}, new has {named[new]}\n" in text
+            f"\n  the clocks differ: base has {named[base]}, new has {named[new]}\n" in text
         ) == (base != new), text
         found = lab.read_json("diff", "--json", paths[base], paths[new])["times"]
         assert (found["base_clock"], found["new_clock"]) == (base, new)

@@ -511,7 +511,7 @@ def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
         (("--thread", "nobody"), "no request began on a thread of this name: nobody"),
         (("--from", "1h"), "--from 3600 s is not before the end of "),
         (("--from", "3s", "--to", "1s"), "--from 3.00 s is not before --to 1.00 s"),
-        (("--name", "GET /cpu", "--to", "1ns"), "no request is selected by: --name --to"),
+        (("--name", "GET /cpu", "--to", "1ns"), "no request matches: --name --to together"),
     ):
         for verb in (["requests"], ["requests", "slow"]):
             done = lab.jvmscope(*verb, *words, out)

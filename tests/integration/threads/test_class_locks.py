@@ -74,7 +74,7 @@ def test_a_deadlock_of_classes_names_them(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_classes_that_are_locked_at_attach(jdk, tmp_path):
-    """Also where several classes have the identity hash of the lock's."""
+    """The class is found even if others have the same identity hash as the locked one."""
     out = tmp_path / "held.jfr"
     process = jdk.start_java("ClassLocks", "held", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -442,7 +442,7 @@ def test_what_was_not_judged_is_reported_next_to_a_deadlock(jdk, folder):
     )
     stated = (
         [
-            f"not judged: threads that wait for monitors whose owners are unknown (--deadlocks finds them): {unknown}"
+            f"{unknown} threads wait for monitors whose owners are unknown, so deadlocks of these are not found (record with --deadlocks)"
         ]
         if unknown
         else []
@@ -477,7 +477,7 @@ def test_monitors_of_unknown_owners_are_not_called_free_of_deadlocks(jdk, folder
         found = threads("deadlocks", out)
         assert (found["looked"], found["owner_unknown"], found["deadlocks"]) == (True, 2, [])
         assert lab.output("threads", "deadlocks", out).splitlines() == [
-            "not known: threads wait for monitors whose owners are unknown (--deadlocks finds them): 2",
+            "2 threads wait for monitors whose owners are unknown, so deadlocks of these are not found (record with --deadlocks)",
             LOCKS_NOT_LOOKED_AT,
         ]
 

@@ -510,9 +510,9 @@ def test_a_note_from_before_the_recording_has_no_time(jdk, jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(8, 25)
-def test_a_char_an_inherited_field_and_a_place_with_its_method(jdk, jvmscope, tmp_path):
-    """A char is quoted as in calls, the class that declares a field is named, and a place may have
-    the method, as results have it.
+def test_watch_and_log_accept_and_print_names_as_trace_does(jdk, jvmscope, tmp_path):
+    """A char is quoted as in calls, the class that declares a field is named, and a place may be
+    written with its method, pkg.Class.method:LINE, as in results.
     """
     out = tmp_path / "w.jfr"
     source = (lab.ROOT / "tests/java/WatchedMore.java").read_text()

@@ -99,9 +99,9 @@ def test_times_do_not_contain_the_reading_of_values(jdk, tmp_path):
     assert lab.read_json("trace", "--json", short)["calls"]
 
 
-def test_the_cpu_time_of_texts_is_the_profilers(jdk, tmp_path):
+def test_to_string_counts_as_time_of_the_profiler(jdk, tmp_path):
     """The time of toString() is that of a thread of the agent, which is not sampled and whose calls
-    are not recorded. What it takes to hand an object over is not time of the traced method.
+    are not recorded. The time to hand over an object does not count as time of the traced method.
     """
     burnt, quick = tmp_path / "b.jfr", tmp_path / "q.jfr"
     options = "trace=Texts*.", "tostring=Texts$*", "cpu=samples", "interval=1ms"

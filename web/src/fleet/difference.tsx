@@ -48,7 +48,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
                 version {v}
               </option>
             ))}
-            {state.range && <option value="before">the same length of time before</option>}
+            {state.range && <option value="before">the preceding period of the same length</option>}
           </select>
         </label>
         {data && (

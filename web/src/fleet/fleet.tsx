@@ -190,7 +190,7 @@ function Choice({ state, change, known }: ViewProps) {
       )}
       {(state.view === "services" || state.view === "method") &&
         text(
-          "Price of an hour",
+          "Price of a CPU hour",
           state.price,
           "0.04",
           (price) => change({ price }),

@@ -88,8 +88,7 @@ void triggers_leave(void);
 /* ---- with the session's lock ---- */
 unsigned triggers_count(void);
 /*
- * Makes t trigger i, which may be the one after the last. Returns the trigger in whose place it is,
- * or NULL.
+ * Stores t as trigger i; i may be triggers_count(). Returns the trigger that it replaces, or NULL.
  */
 struct trigger *trigger_put(unsigned i, struct trigger *t);
 /* Returns whether a caller between triggers_enter and triggers_leave may use a former trigger. */

@@ -68,7 +68,10 @@ double sites_error_of_all(const struct site_rows *r);
  * Returns the descriptor of the class of a site's objects. It stays valid until the session ends.
  */
 const char *sites_class_of(uint32_t site);
-/* Fills frames, innermost first. Returns their number. */
+/*
+ * Stores a site's frames, innermost first, and its thread (0 without thread=y) in *ret_thread.
+ * Returns the number of frames.
+ */
 uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
                          uint32_t *ret_thread);
 

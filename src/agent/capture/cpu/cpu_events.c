@@ -14,7 +14,7 @@ enum { REPEAT_MAX = 1600, CHECK_EVERY_NS = 1000000000 };
 /* These events are described in doc/format.md. */
 static const struct jfr_type missing_type = {
     .name = "jvmscope.Missing",
-    .label = "Not Permitted",
+    .label = "Data Not Permitted by the System",
     .category = "jvmscope",
     .description = "Something that was to be recorded and that the system does not permit",
     .kind = JFR_EVENT,

@@ -221,7 +221,7 @@ static bool listen(jint event, jvmtiExtensionEvent callback)
 
 bool mounts_on(void)
 {
-    virtual_threads_events(vm.ti, &mount_event, &unmount_event);
+    virtual_threads_find_events(vm.ti, &mount_event, &unmount_event);
     return listen(unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) &&
            listen(mount_event, (jvmtiExtensionEvent)(void *)on_mount);
 }

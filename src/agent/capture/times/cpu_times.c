@@ -591,7 +591,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = times_begin(&tree, TREE_LIMIT, state.elapsed);
     if (r < 0) {
-        buf_printf(why, "cpu=times: no memory");
+        buf_printf(why, "cpu=times: out of memory");
         return r;
     }
     install_handler();
@@ -635,7 +635,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     state.calibration = NULL;
     pthread_mutex_unlock(&lock);
     if (r < 0)
-        buf_string(why, "cpu=times: no memory");
+        buf_string(why, "cpu=times: out of memory");
     return r;
 }
 

@@ -511,7 +511,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         return -ENOTSUP;
     }
     if (!drain.slots && !(drain.slots = mapped_new(RING_SLOTS * sizeof(*drain.slots)))) {
-        buf_string(why, "trace: no memory");
+        buf_string(why, "trace: out of memory");
         return -ENOMEM;
     }
     pthread_mutex_lock(&drain.lock);

@@ -16,7 +16,7 @@
 static const struct jfr_type types[] = {
     {
         .name = "jvmscope.Log",
-        .label = "Log Point",
+        .label = "Logpoint Reached",
         .category = "jvmscope|Trace",
         .description = "A line with a logpoint was reached",
         .kind = JFR_EVENT,

@@ -257,7 +257,7 @@ static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
 {
     bool collected, is_ours = access(path, F_OK) < 0;
     if (!firings.can_dump_heap || vm.dying) {
-        *ret_why = vm.dying ? "the VM is ending" : "this VM has no heap dumper that is known here";
+        *ret_why = vm.dying ? "the VM is ending" : "jvmscope does not know this VM's heap dumper";
         return -ENOTSUP;
     }
     int r = vm_dump(jni, path, NULL, &collected);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the VM does by itself, with events=y: collections, safepoints, compilations and figures of
- * the process. JDK 9 and later write these in the unified log, which goes to memory that the agent
+ * The VM's own activity, with events=y: collections, safepoints, compilations and figures of the
+ * process. JDK 9 and later write these in the unified log, which goes to memory that the agent
  * reads (log.h). On JDK 8, and where there is no such log, collections are taken from JVM TI's
  * events and safepoints from the VM's counters. Everything here but gc_starts and gc_ends,
  * vm_records_pauses and the counting of loaders.c runs on the agent's thread, under the session's

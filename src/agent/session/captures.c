@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/session/rows.h"
+#include "agent/session/captures.h"
 
 #include "agent/common/fault.h"
 #include "agent/vm/flags.h"
@@ -113,11 +113,11 @@ static int check_row(const struct session *s, const struct capture *row, struct 
     return r == 0 && row->check ? row->check(&s->options, why) : r;
 }
 
-int rows_check(const struct session *s, struct buf *why)
+int captures_check(const struct session *s, struct buf *why)
 {
     int r = 0;
     for (int i = 0; i < captures_count && r == 0; i++)
-        if (rows_has(s->wanted, i))
+        if (captures_has(s->wanted, i))
             r = check_row(s, captures[i], why);
     return r;
 }
@@ -161,7 +161,7 @@ static uint64_t unreleased; /* rows of earlier recordings that calls of the prog
 static int release_late(struct session *s, int i, struct buf *why)
 {
     const struct capture *row = captures[i];
-    if (!rows_has(unreleased, i))
+    if (!captures_has(unreleased, i))
         return 0;
     if (!row->is_idle()) {
         name_options(s, row, why);
@@ -215,7 +215,7 @@ static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
     int r = 0;
     for (int k = 0; k < captures_count && r == 0; k++) {
         int i = load ? nth_row(k) : nth_row_to_start(k);
-        if (!rows_has(load ? s->wanted : s->loaded, i))
+        if (!captures_has(load ? s->wanted : s->loaded, i))
             continue;
         fault_steps_of(captures[i]->name);
         r = load ? load_row(s, i, why) : start_row(s, jni, i, why);
@@ -226,7 +226,7 @@ static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
     return r;
 }
 
-int rows_load(struct session *s, struct buf *why)
+int captures_load(struct session *s, struct buf *why)
 {
     int r = ask_basics(why);
     if (r < 0)
@@ -252,7 +252,7 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
         s->span_ns = now_ns();
         for (int i = 0; i < captures_count && r == 0; i++) {
             const struct capture *row = captures[i];
-            if (!rows_has(s->on, i) || !row->begin || (row->counts != NULL) != counts)
+            if (!captures_has(s->on, i) || !row->begin || (row->counts != NULL) != counts)
                 continue;
             r = row->begin(s, jni, why);
             if (r < 0)
@@ -262,11 +262,11 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
+int captures_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = 0;
     for (int i = 0; i < captures_count && r == 0 && !vm.attached; i++)
-        if (rows_has(s->loaded, i))
+        if (captures_has(s->loaded, i))
             r = check_archive(s, captures[i], why);
     if (r == 0)
         r = each_row(s, jni, false, why);
@@ -274,33 +274,33 @@ int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
         r = begin_rows(s, jni, why);
     s->running = r == 0;
     if (r == 0 && vm.late)
-        rows_start_later(s, jni);
+        captures_start_later(s, jni);
     return r;
 }
 
-void rows_start_later(struct session *s, JNIEnv *jni)
+void captures_start_later(struct session *s, JNIEnv *jni)
 {
     for (int i = 0; i < captures_count; i++)
-        if (rows_has(s->on, i) && captures[i]->later)
+        if (captures_has(s->on, i) && captures[i]->later)
             captures[i]->later(s, jni);
 }
 
-void rows_stop(struct session *s, JNIEnv *jni)
+void captures_stop(struct session *s, JNIEnv *jni)
 {
     s->running = false;
     for (int k = captures_count - 1; k >= 0; k--) {
         int i = nth_row_to_start(k);
         const struct capture *row = captures[i];
-        bool leave = vm.dying && row->reachable && rows_has(s->on, i) && !row->reachable();
+        bool leave = vm.dying && row->reachable && captures_has(s->on, i) && !row->reachable();
         /* Changing classes back is not part of the recording. */
-        if (rows_has(s->on, i) && row->changes_classes && s->out.jfr)
+        if (captures_has(s->on, i) && row->changes_classes && s->out.jfr)
             jfr_writer_ends(s->out.jfr, now_ns());
-        if (rows_has(s->on, i) && row->stop && !leave)
+        if (captures_has(s->on, i) && row->stop && !leave)
             row->stop(s, jni);
         s->on &= ~(UINT64_C(1) << i);
-        if (rows_has(s->events, i))
+        if (captures_has(s->events, i))
             vm_events_off(row->events);
-        if (leave || !rows_has(s->loaded, i))
+        if (leave || !captures_has(s->loaded, i))
             continue;
         if (row->is_idle && !row->is_idle()) {
             unreleased |= UINT64_C(1) << i;
