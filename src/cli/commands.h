@@ -31,8 +31,9 @@ const char *command_word(const struct command *c);
  */
 int complain(const char *where, const char *what, const char *why);
 /*
- * Makes complaints about `path`, a descriptor's name, mention `shown` instead; with NULL, NULL they
- * no longer do. The strings are not copied.
+ * Makes complaints about `path` mention `shown` instead; with NULL, NULL they no longer do. The
+ * strings are not copied. For convert_copy alone: otherwise the name that the user knows would have
+ * to pass through every reader of a recording, which only complain about the file that they read.
  */
 void complain_as(const char *path, const char *shown);
 /*

@@ -69,9 +69,7 @@ static int copy_so_far(int fd, const char *to)
     if (r < 0)
         status = complain_errno(copy, "cannot truncate it to its final size", r);
     if (!direct) {
-        complain_as(copy, to);
-        status = status ? status : convert_file(&(struct selection){0}, copy, to);
-        complain_as(NULL, NULL);
+        status = status ? status : convert_copy(copy, to);
         unlink(copy);
     }
     return status;
@@ -217,6 +215,9 @@ const struct command command_dump = {
         "the events that ended within that time. Its ring is a file, which can be read in the same "
         "way after the VM "
         "has ended, even after a crash.",
+    .caveats =
+        "Requests that are still in progress are not in the copy. *--last* reaches back to the "
+        "beginning of the ring at most: what the ring has overwritten is lost.",
     .examples = "  jvmscope dump -o so-far.html 4711\n"
                 "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"
                 "  jvmscope dump --last 5m -o crash.jfr "
@@ -236,6 +237,9 @@ const struct command command_stop = {
         "Use it to end a recording that has no time limit, or before its time is over.\n\n"
         "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out. A "
         "recording whose time is over is fetched as well, with *-o*.",
+    .caveats =
+        "Requests that are still in progress when the recording ends are not in it. The agent's"
+        " library stays loaded in the VM, but no part of it is active.",
     .examples = "  jvmscope stop 4711\n"
                 "  jvmscope stop -o app.html 4711\n",
     .sets = stop_sets,

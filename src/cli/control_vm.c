@@ -76,13 +76,14 @@ const struct command command_control = {
     .related = "inspect run attach",
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
-        "Works only if *--allow-control* was given to *run* or *attach*. After *attach*, only the "
-        "verbs suspend, resume, interrupt, stop, redefine, verbose and list work, because HotSpot "
-        "allows the others only when they were requested at its start. The VM prints and records "
-        "every command. A value is a number, true, false, 'c', null, \"text\" or @NUMBER, an "
-        "object "
-        "that inspect shows. A place is pkg.Class.method or pkg.Class:LINE. When the recording "
-        "ends, held threads continue and breakpoints are removed.",
+        "Works only if *--allow-control* was given to *run* or *attach*. The VM prints and "
+        "records every command. A value is a number, true, false, 'c', null, \"text\" or "
+        "@NUMBER, an object that inspect shows. A place is pkg.Class.method or pkg.Class:LINE. "
+        "When the recording ends, held threads continue and breakpoints are removed.",
+    .caveats =
+        "After *attach*, only the verbs suspend, resume, interrupt, stop, redefine, verbose and"
+        " list work, because HotSpot allows the others only when they were requested at its "
+        "start.",
     .examples = "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope control 4711 break com.shop.Cart:42\n"
                 "  jvmscope control 4711 list                       who is held where\n"

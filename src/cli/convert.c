@@ -335,6 +335,14 @@ int convert_file(const struct selection *selection, const char *from, const char
     return convert(selection, from, to, &(struct convert){0}, NULL);
 }
 
+int convert_copy(const char *copy, const char *output)
+{
+    complain_as(copy, output);
+    int status = convert_file(&(struct selection){0}, copy, output);
+    complain_as(NULL, NULL);
+    return status;
+}
+
 /*
  * Checks that the labels, which name what was profiled, can be stored: in a file of a format that
  * has labels, or by a backend.
@@ -427,6 +435,11 @@ const struct command command_convert = {
         "/v1development/profiles, as a Pyroscope upload to one that ends in /ingest (as pprof "
         "with ?format=pprof, otherwise as JFR). otlp+http://HOST:PORT and "
         "pyroscope+http://HOST:PORT stand for these paths.",
+    .caveats =
+        "Only .jfr holds everything. .collapsed, .pb.gz and .hprof hold stacks and their "
+        "weights, .hprof.txt also the counts of calls, .otlp also requests; .pftrace, .json and"
+        " .trcxml hold the waits of threads. A note names each kind of data that the output "
+        "lacks, and the formats that hold it.",
     .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
                 "file, works offline\n"
                 "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"

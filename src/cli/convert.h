@@ -9,6 +9,11 @@
  * after a complaint.
  */
 int convert_file(const struct selection *selection, const char *from, const char *to);
+/*
+ * Converts a copy of a recording into `output`, like convert_file without a selection. The user
+ * does not know the copy's name, so complaints mention the output instead.
+ */
+int convert_copy(const char *copy, const char *output);
 
 /*
  * Returns whether output in the format can be limited to the selection. Complains otherwise; `to`

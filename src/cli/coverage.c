@@ -228,6 +228,10 @@ const struct command command_coverage = {
         "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of "
         "them. Prints a table, or writes a file for other tools; the extension of the output picks "
         "its format.",
+    .caveats =
+        "Classes that were never loaded do not count unless *--classes* names them. In a "
+        "recording that began in a running VM, code that ran only before it counts as not run. "
+        "Figures of lines and branches need classes that were compiled with line numbers.",
     .examples = "  jvmscope run --cover -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope coverage app.jfr                        a table of classes\n"
                 "  jvmscope coverage --sources src -o app.html a.jfr b.jfr\n",

@@ -189,6 +189,11 @@ static void print_manual(const struct command *c, const char *transcript)
     }
     if (transcript)
         manual_transcript(transcript);
+    if (c->caveats) {
+        puts("# CAVEATS\n");
+        print_own(stdout, c->caveats);
+        puts("\n");
+    }
     puts("# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program "
          "did, and with 1 if that was 0 but something could not be recorded.\n");
     manual_see_also(c);

@@ -284,10 +284,11 @@ const struct command command_diff = {
     .summary = "compare the methods of two recordings",
     .related = "report fleet heap",
     .description =
-        "Use it to see what a change of the program, its load or its VM did to its methods. "
-        "Both recordings should be of the same load: the shares of methods with few samples "
-        "change by chance.\n\n"
-        "Prints the methods whose share of the whole changed most from one recording to the other.",
+        "Use it to see what a change of the program, its load or its VM did to its methods.\n\n"
+        "Prints the methods whose share of the whole changed most from one recording to the "
+        "other.",
+    .caveats = "Both recordings should be of the same load: the shares of methods with few samples "
+               "change by chance.",
     .examples = "  jvmscope diff before.jfr after.jfr\n",
     .sets = diff_sets,
 };

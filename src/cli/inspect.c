@@ -117,11 +117,12 @@ const struct command command_inspect = {
     .description =
         "Use it to examine what a program is doing at this moment, without a recording.\n\n"
         "Asks the agent in the VM, and loads it first if necessary. Objects are shown as "
-        "Class@NUMBER; a number stays valid over collections until the object dies or is freed. No "
-        "code of the program is called. A stack shows locals only if the agent was loaded when the "
-        "VM started, because the VM does not give them to an agent that is loaded later. A "
-        "logpoint "
-        "(*attach --log*) reads locals at a line in any VM.",
+        "Class@NUMBER; a number stays valid over collections until the object dies or is freed."
+        " No code of the program is called.",
+    .caveats =
+        "A stack shows locals only if the agent was loaded when the VM started, because the VM "
+        "does not give them to an agent that is loaded later. A logpoint (*attach --log*) reads"
+        " locals at a line in any VM.",
     .examples = "  jvmscope inspect 4711 threads\n"
                 "  jvmscope inspect 4711 stack main                 frames with their locals\n"
                 "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where "

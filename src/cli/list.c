@@ -166,11 +166,11 @@ const struct command command_list = {
         "Use it to find the process id that the other commands take.\n\n"
         "Lists the VMs that can be seen, in all containers of the machine, with their user, "
         "version, time since they started, CPU time and program. A VM in a container is marked "
-        "with the container's id, as its control group names it, and with its host name. VMs with "
-        "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too. The VMs "
-        "of "
-        "other users can be inspected only by root with CAP_SYS_PTRACE; a note "
-        "says how many are left out, and in JSON they have *inspected* false.",
+        "with the container's id, as its control group names it, and with its host name. VMs "
+        "with a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too.",
+    .caveats =
+        "The VMs of other users can be inspected only by root with CAP_SYS_PTRACE; a note says "
+        "how many are left out, and in JSON they have *inspected* false.",
     .examples = "  jvmscope list\n",
     .sets = json_only_sets,
 };

@@ -568,6 +568,8 @@ const struct command command_report = {
         "A name in a PATTERN selects all names of which it is a part, here and in all commands "
         "that read recordings: *worker-1* selects worker-10 too, *=worker-1* does not, and "
         "*'worker-?'* selects worker-0 to worker-9. Commas separate several.",
+    .caveats = "Samples show how the time is distributed, not how often a method is called; "
+               "*--cpu*=times counts calls. Shares of methods with few samples change by chance.",
     .examples = "  jvmscope report app.jfr                          the whole recording\n"
                 "  jvmscope report --thread 'worker-*' app.jfr      only some threads\n"
                 "  jvmscope report --from 10s --to 20s app.jfr      only ten seconds\n"

@@ -147,11 +147,8 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     if (r < 0)
         return complain_errno(output, "cannot write", r);
     int status = 0;
-    if (!direct) {
-        complain_as(copy, output);
-        status = convert_file(&(struct selection){0}, copy, output);
-        complain_as(NULL, NULL);
-    }
+    if (!direct)
+        status = convert_copy(copy, output);
     if (status == 0)
         report_part(output, &part, cut->last_ns);
     if (!direct)

@@ -325,10 +325,7 @@ static int finish(struct run *run)
     if (!recording_written(run->file, &run->started))
         return print_no_recording(run);
     if (!recording_is_direct(run->output)) {
-        complain_as(run->file, run->output);
-        int converted = convert_file(&(struct selection){0}, run->file, run->output);
-        complain_as(NULL, NULL);
-        if (converted)
+        if (convert_copy(run->file, run->output))
             return complain("the recording is still at", run->file, NULL);
         missing = contents_report(run->file, run->output);
         unlink(run->file);
@@ -429,6 +426,10 @@ const struct command command_run = {
         "output picks the format: the agent writes .jfr, .hprof.txt and .hprof itself, and other "
         "formats are made from a .jfr at the end. Only the owner can read what is written, because "
         "a recording holds command lines and the strings that were traced.",
+    .caveats =
+        "Options that count or trace each call (*--cpu*=times, *--alloc*=exact, *--trace*) slow"
+        " down the methods that they change; doc/overhead.md says by how much. If the VM is "
+        "killed, the .jfr holds what was written until then.",
     .examples = "  jvmscope run -o app.html -- java -jar app.jar    a flame graph\n"
                 "  jvmscope run -o app.jfr -- java -jar app.jar     a recording, for report and "
                 "convert\n"

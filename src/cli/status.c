@@ -304,6 +304,10 @@ const struct command command_status = {
         "stops a recording, it says how many classes it has changed. For a recording that is "
         "always on, it shows the ring and the triggers: how often each one fired, what it "
         "measured last, and what it wrote.",
+    .caveats =
+        "It loads no agent: a VM without one has no answer. The agent measures the cost of its "
+        "own work for a recording that is always on; what instrumented methods cost the program"
+        " otherwise, for example because they are compiled again, is not part of it.",
     .examples = "  jvmscope status 4711\n",
     .sets = json_only_sets,
 };

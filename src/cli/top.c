@@ -565,6 +565,10 @@ const struct command command_top = {
         "Prints a table every second; on a terminal it replaces the one before. The figures come "
         "from the counters that the VM publishes and from /proc, at no cost to the program. Thread "
         "states need the agent (*--states*).",
+    .caveats =
+        "A VM that publishes no counters, for example with *-XX:-UsePerfData*, has no figures "
+        "of its heap, collections, classes and compilation; those from /proc remain. A peak "
+        "that is shorter than the interval is not seen.",
     .examples = "  jvmscope top 4711\n"
                 "  jvmscope top --json -i 10s 4711 >>vm.jsonl       a line every ten seconds\n",
     .sets = top_sets,

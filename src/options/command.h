@@ -91,6 +91,11 @@ struct command {
     const char *summary;
     /* paragraphs of the manual page, in scdoc's markup */
     const char *description;
+    /*
+     * what its results do not show, and what it costs the program: paragraphs of the manual page,
+     * likewise; NULL for a command that measures nothing
+     */
+    const char *caveats;
     /* the commands that its manual page refers to, separated by spaces; NULL: none */
     const char *related;
     /* lines "command # what it does" */

@@ -338,12 +338,12 @@ const struct command command_collect = {
         "Use it on one machine, to which the others send their profiles.\n\n"
         "Accepts recordings and profiles over HTTP and keeps them in a store: each sample with "
         "its time, stack, service, version, host, instance and labels, and the latencies of "
-        "requests. *jvmscope fleet* queries it. An upload that is sent twice counts once, and an "
-        "upload is on the disk before it is acknowledged, so a crash at any moment neither loses "
-        "nor duplicates anything.\n\n"
-        "Without *--token* it listens on loopback addresses only. An upload that exceeds a limit "
-        "is answered with 413 or 429 and the name of the limit. doc/fleet.md describes paths, "
-        "answers and tables.",
+        "requests. *jvmscope fleet* queries it. An upload that is sent twice counts once, and "
+        "an upload is on the disk before it is acknowledged, so a crash at any moment neither "
+        "loses nor duplicates anything.\n\n"
+        "doc/fleet.md describes paths, answers and tables.",
+    .caveats = "Without *--token* it listens on loopback addresses only. An upload that exceeds a "
+               "limit is answered with 413 or 429 and the name of the limit.",
     .examples = "  jvmscope collect --store sqlite:fleet.db\n"
                 "  curl --data-binary @app.jfr "
                 "'http://127.0.0.1:4040/v1/upload?service=shop&version=1.8&host=web1'\n"

@@ -397,4 +397,7 @@ const struct command command_fleet = {
         "Use it to find out what the programs of many machines spend their time on, and what a "
         "new version changed. It reads the store of *jvmscope collect*, directly or through the "
         "collector.",
+    .caveats = "Profiles are samples: the shares of methods with few samples change by chance. The "
+               "store holds only what was sent to it: times at which no *jvmscope host* or other "
+               "sender ran on a machine are missing.",
 };

@@ -575,13 +575,16 @@ const struct command command_host = {
     .description =
         "Use it on each machine whose programs are to be recorded all the time.\n\n"
         "Finds the VMs of this machine, including those in containers, starts *jvmscope attach "
-        "--always* in each, and sends what they recorded to a *jvmscope collect* every minute. A "
-        "profile is named by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the VM's "
+        "--always* in each, and sends what they recorded to a *jvmscope collect* every minute. "
+        "A profile is named by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the VM's "
         "environment and by the variables that Kubernetes sets (POD_NAME, POD_NAMESPACE, "
         "NODE_NAME), and otherwise by its main class or jar.\n\n"
-        "A profile that cannot be sent is kept on the disk and sent later, in order and once. "
         "When this command ends, the agents keep recording, and the next start of this command "
         "continues where it stopped.",
+    .caveats =
+        "A profile that cannot be sent is kept on the disk and sent later, in order and once; "
+        "when the spool is full, the oldest is dropped, and a message says so. Samples of the "
+        "last two seconds are left for the next profile.",
     .examples = "  jvmscope host --to http://collector:4040 --token @/etc/jvmscope.token\n"
                 "  jvmscope host --match 'com.shop.*' --to http://127.0.0.1:4040\n",
     .sets = host_sets,

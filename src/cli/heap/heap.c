@@ -184,9 +184,10 @@ const struct command command_heap = {
     .related = "inspect serve report",
     .description =
         "Use it to find out why memory fills up: what holds it, and since when. *heap dump* "
-        "makes a dump of a running VM; the other verbs read dumps of any HotSpot, also those of "
-        "*jmap* and of *-XX:+HeapDumpOnOutOfMemoryError*. The first one that reads a dump makes an "
-        "index next to it.\n\n"
-        "Taking a dump stops the program, for a tenth to a quarter of a second for each million "
-        "objects.",
+        "makes a dump of a running VM; the other verbs read dumps of any HotSpot, also those of"
+        " *jmap* and of *-XX:+HeapDumpOnOutOfMemoryError*. The first one that reads a dump "
+        "makes an index next to it.",
+    .caveats =
+        "Taking a dump stops the program, for a tenth to a quarter of a second for each million"
+        " objects.",
 };

@@ -86,6 +86,10 @@ const struct command command_slow = {
         "is kept, always as a .jfr: *jvmscope requests slow* shows its stacks, and *jvmscope "
         "requests show* shows "
         "one request.",
+    .caveats =
+        "It needs slow requests while it records: what occurs less often than in these seconds "
+        "is not seen, and causes of a few requests may be chance. Requests that were in "
+        "progress when it began are not counted.",
     .examples = "  jvmscope slow 4711\n"
                 "  jvmscope slow -t 1m --over 500ms -o slow.jfr 4711\n"
                 "  jvmscope slow --requests 'com.shop.Order.handle(..)' 4711\n",

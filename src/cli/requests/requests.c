@@ -406,6 +406,10 @@ const struct command command_requests = {
         "failures, percentiles of the latency, CPU time per request, and what took most of the "
         "latency. Spans of async-profiler, Datadog's endpoint events, and events of any recorder "
         "with a field annotated as jdk.jfr.Contextual count as requests too.",
+    .caveats = "Requests that were in progress when the recording began or ended are not in it. If "
+               "there were too many to keep the details of each, numbers and latencies count all "
+               "requests, while CPU times and causes are estimates from those that were kept, with "
+               "their errors. What the recording does not show is *unknown*.",
     .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope requests app.jfr                        a row for each name\n"
                 "  jvmscope requests slow app.jfr                   why the slow ones are slow\n"

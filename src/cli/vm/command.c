@@ -102,15 +102,16 @@ const struct command command_vm = {
     .related = "run attach threads report",
     .description =
         "Use it when a program is slow and its own methods do not explain why.\n\n"
-        "Reads a recording made with *--events*, one that is always on, or one made by the JDK's "
-        "Flight Recorder. Prints the collections by collector and cause, with their pauses and "
-        "what they freed; the safepoints by operation, with the time that threads took to reach "
-        "them; for slow ones the thread that was late, and its method; compilations, and "
-        "deoptimizations by method and reason; the CPU time, memory, threads, files and classes of "
-        "the process; and how often its container reached its limits.\n\n"
-        "On JDK 8 the VM names no operations except collections, and for safepoints that follow "
-        "each other within a tenth of a second only the number and the total time are known. Late "
-        "threads are found by the samples of *--cpu*.",
+        "Reads a recording made with *--events*, one that is always on, or one made by the "
+        "JDK's Flight Recorder. Prints the collections by collector and cause, with their "
+        "pauses and what they freed; the safepoints by operation, with the time that threads "
+        "took to reach them; for slow ones the thread that was late, and its method; "
+        "compilations, and deoptimizations by method and reason; the CPU time, memory, threads,"
+        " files and classes of the process; and how often its container reached its limits.",
+    .caveats =
+        "On JDK 8 the VM names no operations except collections, and for safepoints that follow"
+        " each other within a tenth of a second only the number and the total time are known. "
+        "Late threads are found by the samples of *--cpu*.",
     .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope vm app.jfr\n"
                 "  jvmscope vm --from 10s --to 20s --json app.jfr\n",

@@ -42,9 +42,14 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
         assert words and set(options) <= set(words[1].split()), command
 
 
+# Commands whose results need no caveats.
+MEASURE_NOTHING = {"check", "completion", "manual", "serve"}
+
+
 def test_manual_pages_have_the_usual_headings(jvmscope):
     """They are in the usual order, each section has a text, there are options if the command has
-    any, and the pages to which it refers exist.
+    any, each command that measures something states what its results do not show, and the pages to
+    which it refers exist.
     """
     names = set(commands())
     for command in names:
@@ -62,11 +67,13 @@ def test_manual_pages_have_the_usual_headings(jvmscope):
             "VERBS",
             "EXAMPLES",
             "OUTPUT",
+            "CAVEATS",
             "EXIT STATUS",
             "SEE ALSO",
         ]
         assert list(parts) == [name for name in order if name in parts], command
         assert {"SYNOPSIS", "DESCRIPTION", "EXIT STATUS"} <= set(parts), command
+        assert ("CAVEATS" in parts) == (command not in MEASURE_NOTHING), command
         assert all(
             line.startswith(f"*jvmscope {command}*")
             for line in parts["SYNOPSIS"].split("\n")
