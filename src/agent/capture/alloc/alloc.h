@@ -109,7 +109,9 @@ extern struct alloc_slot *alloc_slots;
 extern struct alloc_cell *alloc_cells;
 extern struct alloc_block *alloc_blocks; /* including the one for the cells */
 
-/* Maps the slots, once. */
+/*
+ * Maps the tables of points, slots and cells, once, and begins a recording. Returns 0 or -ENOMEM.
+ */
 int alloc_points_init(void) must_check;
 /* Functions up to alloc_points_add require sites_lock(). */
 struct alloc_block *alloc_block_take(void);
@@ -172,8 +174,8 @@ void alloc_settle(JNIEnv *jni);
  */
 void alloc_complete_live(void);
 /*
- * Detaches stack samples from their thread, so that the next count is sampled. The owner may be
- * running.
+ * Detach stack samples from their thread, so that the next count is sampled: those of all counters
+ * of a block, of the counter with the samples l, and of all blocks. The owner may be running.
  */
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);

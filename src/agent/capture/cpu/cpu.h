@@ -29,7 +29,7 @@ int cpu_events_load(struct jfr_writer *w) must_check;
 /* Starts writing samples to w, and resets the counts of the previous recording. */
 void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
-/* Writes that samples lack something, and why. */
+/* Writes jvmscope.Missing: the samples lack `what`, for this reason. */
 void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason);
 /* These are the sampler's functions (sampler.h); the first runs in the signal handler. */
 bool cpu_events_record(void *context, const struct sample *s);

@@ -12,9 +12,10 @@
 void native_thrower_start(JNIEnv *jni);
 void native_thrower_release(JNIEnv *jni);
 /*
- * Returns the native method that threw an exception, which the VM reported at a location of a
- * method; NULL if it was thrown there, or if the exception was created elsewhere. Calls
- * Throwable.getStackTrace once for each native method, and a few times if that does not tell it.
+ * Returns the native method that threw the exception, which the VM reported at location `at` of
+ * `method`; NULL if it was thrown there, or if the exception was created elsewhere. Calls
+ * Throwable.getStackTrace once for each native method, and a few times if one call does not decide
+ * it.
  */
 jmethodID native_thrower(JNIEnv *jni, jobject exception, jmethodID method, jlocation at);
 /* Returns whether the calling thread is inside native_thrower. */

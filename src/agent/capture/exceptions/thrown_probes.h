@@ -16,9 +16,10 @@
 #define THROWN_NOT_KNOWN "not known"
 
 /*
- * selected: only some classes get probes. If so, or if methods were running already, handlers
- * without a probe may run, and an exception whose handler no probe sees counts as caught by
- * THROWN_NOT_KNOWN.
+ * Inserts the probes. Returns 0 or a negative errno: -ENOTSUP with a sentence in `why`, or the
+ * error of probe_define or instrument_on. selected: only some classes get probes. If so, or if
+ * methods were running already, handlers without a probe may run, and an exception whose handler no
+ * probe sees counts as caught by THROWN_NOT_KNOWN.
  */
 int thrown_probes_on(JNIEnv *jni, bool selected, struct buf *why) must_check;
 /*
@@ -29,7 +30,7 @@ void thrown_probes_begin(void);
 void thrown_probes_off(JNIEnv *jni);
 /* From now on handlers without a probe may run. */
 void thrown_probes_partial(void);
-/* Throws that were not counted because there were too many rows. */
+/* Returns how many throws were not counted because there were too many rows. */
 uint64_t thrown_probes_lost(void);
-/* Throws and handlers without a probe because there were too many sites. */
+/* Returns how many throws and handlers have no probe because there were too many sites. */
 uint64_t thrown_probes_left(void);

@@ -130,9 +130,9 @@ extern struct inside follow_inside;
 
 void follow_empty(void);
 /*
- * The first takes a free record and returns its index, or -1 when there is none; the second gives a
- * record back. Each thread holds one spare record of each kind, which the third gives back when the
- * thread ends.
+ * follow_take takes a free record and returns its index, or -1 when there is none; follow_give
+ * gives record i back. Each thread holds one spare record of each kind, which follow_give_spare
+ * gives back when the thread ends.
  */
 int64_t follow_take(struct record_pool *p);
 void follow_give(struct record_pool *p, uint32_t i);
@@ -144,14 +144,14 @@ static inline struct request *follow_at(uint64_t token)
     return (struct request *)follow.requests.records + (token & TOKEN_INDEX);
 }
 
-/* The record of a request that has not ended; NULL otherwise. */
+/* Returns the record of the request with this token if it has not ended, otherwise NULL. */
 static inline struct request *follow_request(uint64_t token)
 {
     struct request *r = token ? follow_at(token) : NULL;
     return r && atomic_load(&r->token) == token ? r : NULL;
 }
 
-/* The record of a work that is in progress; NULL otherwise. */
+/* Returns the record of the work with this number if it is in progress, otherwise NULL. */
 static inline struct work *follow_work(uint64_t number)
 {
     struct work *w = (struct work *)follow.works.records + (number & (WORKS - 1));
@@ -175,11 +175,18 @@ uint32_t follow_weight(void);
  * *ret_one_of is the number of requests from which it was chosen; otherwise it is left unchanged.
  */
 enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of);
-/* Remembers whether a request was kept, for works that end after their request. */
+/*
+ * Stores whether the request with this id was kept, for works that end after it; follow_was_kept
+ * returns that.
+ */
 void follow_set_kept(uint64_t id, bool kept);
 bool follow_was_kept(uint64_t id);
+/* Writes a piece of the request with this id into the recording. */
 void follow_put(uint64_t id, const struct piece *p);
-/* Writes a work or child that has ended, keeps it with its request, or drops it with it. */
+/*
+ * Writes p, a work or child that has ended, of the request with this token; or keeps it until the
+ * request ends, or drops it, as is decided for the request.
+ */
 void follow_keep(uint64_t token, const struct piece *p);
 /*
  * Returns whether a request is open and its details are written at once, which is usual and needs
@@ -241,7 +248,9 @@ bool follow_is_number(const struct work *w, uint64_t number);
  * continues it.
  */
 bool follow_is_entry(const struct work *w, uint64_t token);
+/* Returns whether no other work of the thread encloses the work. */
 bool follow_is_outermost(const struct work *w, uint64_t none);
+/* Returns the innermost work of the entry's thread that `is` accepts for `what`, or NULL. */
 struct work *follow_find(struct work_slot s, follow_is is, uint64_t what);
 /*
  * Ends the calling thread's work that `is` selects, if there is one. With now 0 the work is dropped
@@ -253,14 +262,20 @@ void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now);
 
 /*
  * Begins a request on the calling thread. due: for a task, when it was to begin, in ns; 0: unknown.
+ * Returns its token, or 0 if it is not followed, because there is no room or because the method
+ * that is the request calls itself.
  */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due);
+/*
+ * Ends the request at `now`, unless it has ended, and writes and counts it. status: the answer's, 0
+ * if there is none; a status that became known earlier takes its place. exception: NULL if none.
+ */
 void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int status,
                         jclass exception, uint64_t now, uint64_t java_id);
 /*
  * Ends the request of the task or message that the calling thread handles, and all works of the
- * thread. False when the thread handles none.
+ * thread. Returns false when the thread handles none.
  */
 bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception);
 /*

@@ -53,7 +53,10 @@ int point_enter(const struct instrument_class *c, struct edit *e, const struct p
 
 enum { POINT_STACK = 8 }; /* operand stack slots, enough for the words of any row */
 
-/* Calls of a method of the probe class, of an object, and of an object by its interface. */
+/*
+ * Append a call of a static method of the probe class, and of a virtual method of the class
+ * `owner`. Return 0 or a negative errno.
+ */
 int point_probe(struct edit *e, struct buf *code, const char *name,
                 const char *descriptor) must_check;
 int point_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,
@@ -70,6 +73,7 @@ int point_thrown(struct edit *e, const char *probe, int local) must_check;
  * method has no such parameter.
  */
 int point_slot(const struct instrument_class *c, const struct edit *e, const struct point *p);
+/* Returns whether the constants of the class name this method, so that its code may call it. */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor);
 /*

@@ -10,16 +10,18 @@
  */
 void at_start_record(JNIEnv *jni, uint64_t since);
 /*
- * Ends the wait of the calling thread that was in progress when the capture began, at `ready`, or
- * now when that is 0. Called at the thread's first event in this capture.
+ * Ends the wait in which the calling thread, with this id, was when the capture began. ready: when
+ * it ended; 0: now. Called at the thread's first event in this capture.
  */
 void at_start_contact(uint64_t id, uint64_t ready);
 /*
- * Notes whether the wait ended by its timeout. Called in MonitorWaited, before at_start_contact.
+ * Stores whether the wait that at_start_contact is about to end has ended by its timeout. Called in
+ * MonitorWaited, before at_start_contact.
  */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
-/* Writes jvmscope.Waiting again for those of these waits that are still in progress. */
+/* Keeps the stacks of those of these waits that are still in progress (waiting_keep_stack). */
 void at_start_keep_stacks(void);
+/* Writes jvmscope.Waiting again for these waits. */
 void at_start_restate(void);
 void at_start_release(void);

@@ -18,6 +18,9 @@ void thread_carries(JNIEnv *jni, uint64_t id);
 uint64_t thread_carried_since(uint64_t time);
 /* Records that a carrier, if it was known to run `was`, runs `now` from now on; 0: none. */
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);
-/* The first is called when a platform thread ends, the second when the recording has ended. */
+/*
+ * carriers_thread_ends is called when a platform thread ends, carriers_release when the recording
+ * has ended.
+ */
 void carriers_thread_ends(const struct thread *t);
 void carriers_release(void);

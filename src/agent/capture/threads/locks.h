@@ -5,7 +5,8 @@
 #include "agent/capture/threads/waiters.h"
 
 /*
- * on begins with the classes of the patterns. wait and waited mark where wait() releases a monitor
+ * locks_on begins to record holds of the monitors of the classes that the patterns match; it
+ * returns 0 or a negative errno. locks_wait and locks_waited mark where wait() releases a monitor
  * and acquires it again.
  */
 int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
@@ -18,8 +19,8 @@ void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t no
  */
 uint64_t locks_constant(JNIEnv *jni, jclass class, bool object);
 /*
- * Called when the calling thread is about to enter a monitor. The second function returns when that
- * was, in ns; 0: unknown, or too long ago.
+ * locks_arriving is called when the calling thread is about to enter a monitor. locks_arrived
+ * returns when that was, in ns; 0: unknown, or too long ago.
  */
 void locks_arriving(struct waiter *w, uint32_t object, uint64_t now);
 uint64_t locks_arrived(const struct waiter *w, uint32_t object);

@@ -17,6 +17,6 @@ void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint6
  */
 uint64_t mounts_ready_since(const struct waiter *w);
 
-/* on returns whether the VM has events of mounting and unmounting. */
+/* mounts_on begins to handle mounts and unmounts; it returns whether the VM has events of both. */
 bool mounts_on(void);
 void mounts_off(void);

@@ -12,7 +12,8 @@ void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool
 struct waiter *native_self(JNIEnv *jni);
 
 /*
- * bind returns the number of natives that are bound to ours now; unbind restores them.
+ * natives_bind binds them and returns their number, or a negative errno with a sentence in `why`;
+ * natives_unbind restores them. instrument: notify, start and interrupt are recorded too.
  */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
 void natives_unbind(JNIEnv *jni);

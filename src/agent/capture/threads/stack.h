@@ -15,7 +15,7 @@ uint64_t stack_here(JNIEnv *jni, struct waiter *w);
  * budget.
  */
 uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w);
-/* Returns a stack of another thread, as read by JVM TI, as a constant. */
+/* Returns the constant of a stack of another thread, whose n frames JVM TI has read. */
 uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
 /*
  * Returns the stack of a virtual thread that is being unmounted as a constant: GetStackTrace knows

@@ -144,14 +144,16 @@ void waiter_ready(JNIEnv *jni, jthread thread);
 bool waiter_has_posted(uint64_t id);
 
 /*
- * Begins a wait of the calling thread (at how->start, or now when that is 0) and ends it. end
- * returns false when no wait had begun.
+ * wait_begin begins a wait of the calling thread, at how->start or, when that is 0, now. wait_end
+ * ends it, and stores it in *ret and its length in *ret_ns; it returns false when no wait had
+ * begun.
  */
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
 /*
- * Returns whether only the times of a wait that begins are kept, to stay within the budget, and
- * whether a wait that has ended is left out altogether, which is counted as a loss.
+ * To stay within the budget: wait_is_plain returns whether only the times of a wait that begins are
+ * kept, wait_left_out whether a wait that has ended, after ns, is left out altogether, which it
+ * counts as a loss.
  */
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);

@@ -6,11 +6,9 @@
 
 /* Writes jvmscope.Waiting for a wait in progress. Returns false when there is no room. */
 bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
-/*
- * Writes jvmscope.Waiting for all waits that began before a time and have not been
- * reported yet.
- */
+/* Defines the constants of these events in a recording that begins. */
 void waiting_init(struct jfr_writer *jfr);
+/* Writes jvmscope.Waiting for all waits that began before a time and were not reported yet. */
 void waiting_report_all(uint64_t before);
 /*
  * Reports all waits, whether they were reported or not, up to a limit, which is `most` or less. The
@@ -18,8 +16,8 @@ void waiting_report_all(uint64_t before);
  */
 void waiting_report_again(uint32_t most);
 /*
- * Serve keep_stacks of capture.h: keep the stack of one wait, and the stacks of all waits in
- * progress.
+ * For keep_stacks of capture.h: waiting_keep_stack keeps the stack of one wait, waiting_keep_stacks
+ * those of all waits in progress.
  */
 void waiting_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);

@@ -151,8 +151,8 @@ int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
 void times_end(struct times_tree *t);
 
 /*
- * Returns a context with no call in progress; NULL when there are none left. Under the caller's
- * lock.
+ * Returns a context with no call in progress, with `reuse` one that was given back if there is one;
+ * NULL when there are none left. Under the caller's lock.
  */
 struct times_context *times_context_take(struct times_tree *t, bool reuse);
 void times_context_give(struct times_tree *t, struct times_context *c);
@@ -203,8 +203,8 @@ struct times_paths {
 };
 
 /*
- * Overwrites *ret with the merged paths. While threads run, the figures are approximate. Returns 0
- * or -ENOMEM.
+ * Overwrites *ret with the merged paths; the time of calls that have not returned counts until
+ * `now`. While threads run, the figures are approximate. Returns 0 or -ENOMEM.
  */
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now,
                 struct times_paths *ret) must_check;

@@ -25,8 +25,8 @@ struct drain_reader {
 };
 
 /*
- * Defines the probe class and gives threads their rings; called once by each user. -ENOTSUP with a
- * sentence in why.
+ * Defines the probe class and gives threads their rings; called once by each user. Returns 0, or a
+ * negative errno with a sentence in `why`.
  */
 int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni,
                struct buf *why) must_check;
@@ -66,8 +66,8 @@ jclass drain_probe(void);
 bool drain_is_used(struct str class_name);
 
 /*
- * For readers, inside `record`: the name that a thread had when it wrote the record (a virtual
- * thread: when it first ran), and the signature of a class given by its number; NULL when unknown.
+ * For readers, inside `record`: returns the name that the thread with this Java id had when it
+ * wrote the record (a virtual thread: when it first ran), or NULL when it is unknown.
  */
 const char *drain_thread_name(int64_t java_id);
 /*
@@ -75,4 +75,5 @@ const char *drain_thread_name(int64_t java_id);
  * name and NULL for a virtual one, which readers then name by their numbers. As drain_thread_name.
  */
 const char *drain_thread_written(int64_t java_id);
+/* Returns the signature of the class with this number, or NULL when it is unknown. */
 const char *drain_class(uint32_t number);

@@ -27,8 +27,9 @@ struct traced_methods {
 };
 
 /*
- * Returns whether one of the patterns is an annotation, "@pkg.Annotation"; and whether the first
- * pattern of a list is an annotation that is present on the method or its class.
+ * trace_has_annotations returns whether one of the patterns is an annotation, "@pkg.Annotation";
+ * trace_annotated, whether the first pattern of a list is an annotation that is present on method m
+ * or its class c.
  */
 bool trace_has_annotations(const char *patterns);
 bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m);

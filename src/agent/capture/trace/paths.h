@@ -19,8 +19,8 @@
 enum { PATH_NULL, PATH_NONE };
 
 /*
- * Emits code that records the field at the end of a path. For the first function the path is "f.g",
- * and the place in the record and the object where the path begins are on the stack; for the second
+ * Emits code that records the field at the end of a path. For trace_path the path is "f.g", and the
+ * place in the record and the object where the path begins are on the stack; for trace_path_static
  * it is "pkg.Class.f.g", and only the place is on the stack. The next place replaces them. Returns
  * an error of the edit, or -ENOTSUP when there are too many names.
  */
@@ -33,8 +33,8 @@ int trace_path_static(struct edit *e, struct buf *code, const char *path, unsign
  */
 int trace_path_name_static(const char *path) must_check;
 /*
- * Looks for the classes of static fields, among all loaded classes or in one. The probe class must
- * exist.
+ * Look for the classes of static fields, among all loaded classes or in one, of this name. The
+ * probe class must exist.
  */
 void trace_paths_find(JNIEnv *jni);
 void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name);

@@ -28,7 +28,10 @@ struct cgroup_figures {
 };
 
 void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret);
-/* Reads the slices and the throttled time alone, from one file. False: they are unknown. */
+/*
+ * Reads the slices and the throttled time alone, from one file. Returns false when they are
+ * unknown.
+ */
 bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret);
 /*
  * Returns how long at least one task was stalled for lack of "cpu", "memory" or "io", in ns: in
@@ -48,7 +51,10 @@ void cgroup_each(const char *list, const char *root, const char *controller, cgr
 /* Returns how many processors the quotas of all these groups allow; infinity: no quota. */
 double cgroup_processors(const char *list, const char *root);
 
-/* Reads a small file as text. False and "": there is none. */
+/*
+ * Stores the beginning of a small file as text in ret[size]. Returns false, having stored "", when
+ * there is none.
+ */
 bool cgroup_small_file(const char *path, char *ret, int size);
 /*
  * Returns the number after a word at the beginning of a line ("nr_throttled 12"); -1: there is

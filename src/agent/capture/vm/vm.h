@@ -32,7 +32,10 @@ void safepoints_line(const struct log_line *line);
 /* Reads the counters, where there is no log. */
 void safepoints_read(uint64_t now);
 
-/* A collection began at a safepoint, when the counters were these (gc.c); in order of time. */
+/*
+ * safepoints_now returns the counters. safepoints_collection handles a collection that began at a
+ * safepoint, when they were these (gc.c); collections come in order of time.
+ */
 struct safepoint_counters {
     int64_t count, time_ns, sync_ns;
 };
@@ -93,7 +96,10 @@ const char *gc_name(bool old);
 /* ---- compilers.c: what the log reports ---- */
 
 void compilers_reset(void);
-/* Reads a line with the tags jit,compilation, or with the tag deoptimization. */
+/*
+ * compilers_line reads a line with the tags jit,compilation; compilers_trap, one with the tag
+ * deoptimization.
+ */
 void compilers_line(const struct log_line *line);
 void compilers_trap(const struct log_line *line);
 /* Writes the traps that were summed up since the last call. */
