@@ -94,7 +94,7 @@ void answer_null(struct answer *a);
 /* for an ANSWER_ANY column; the cell's text is not copied */
 void answer_cell(struct answer *a, struct answer_cell cell);
 
-/* Returns 0 or -ENOMEM. */
+/* Append the answer as JSON, and as HTML. Return 0 or -ENOMEM. */
 int answer_json(const struct answer *a, struct buf *out) must_check;
 int answer_html(const struct answer *a, struct buf *out) must_check;
 

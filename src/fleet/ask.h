@@ -56,12 +56,13 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, const struct ask_kept *kept,
                struct buf *out, struct buf *why) must_check;
 
-/* Checks parameters as ask_answer does, without a store. */
+/* Checks parameters as ask_answer does, without a store. Returns 0 or its errors. */
 int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;
 
 /*
  * Reads a time: "now", "90m" (90 minutes ago), seconds since 1970, or "2026-11-24",
- * "2026-11-24T10:30", followed by Z in UTC, otherwise in local time.
+ * "2026-11-24T10:30", followed by Z in UTC, otherwise in local time. Stores it in seconds since
+ * 1970. Returns 0 or -EINVAL.
  */
 int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 
@@ -82,7 +83,10 @@ int ask_vm(struct asker *a);
 int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
 /* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
 const char *ask_metric_name(const char *name);
-/* Returns 0, or -EINVAL with all names in a->why for an unknown metric. */
+/*
+ * Checks the metric of the question. Returns 0, or -EINVAL with the names of all metrics in a->why
+ * when it is unknown.
+ */
 int ask_check_metric(struct asker *a) must_check;
 
 /*

@@ -182,7 +182,7 @@ int batch_finding(struct batch *b, int64_t time_ns, const char *kind, const char
 int batch_close(struct batch *b) must_check;
 /* Adds `seconds` to all times, rounded to the width of a bucket. */
 void batch_shift(struct batch *b, int64_t seconds);
-/* Returns 0, or -E2BIG with a sentence in why. */
+/* Checks that the batch is within the limits. Returns 0, or -E2BIG with a sentence in why. */
 int batch_check(const struct batch *b, const struct batch_limits *limits,
                 struct buf *why) must_check;
 /*

@@ -4,6 +4,7 @@
 
 #include "jvmpi/layer.h"
 
+/* Reports the classes that are loaded already, if an enabled event is about classes. */
 void classes_replay(JNIEnv *env);
 /*
  * Returns the id of a class that an event is about to name as a class. Sends OBJECT_ALLOC and
@@ -34,6 +35,7 @@ jmethodID layer_current_method(jmethodID method);
 jint layer_request_class_load(JNIEnv *env, jobjectID id);
 /* Sends CLASS_LOAD for classes that were loaded while the calling thread's events were left out. */
 void classes_report_pending(JNIEnv *env);
+/* Returns whether the id is that of a class that the layer knows. */
 bool layer_is_class(jlong id);
 /*
  * Returns true when the id was that of a class, which is then forgotten. Sends CLASS_UNLOAD if that

@@ -65,8 +65,8 @@ void ids_walk_begin(void);
 bool ids_walk_unreported(jlong id);
 void ids_walk_end(const found_vec *found);
 /*
- * Reserve an id for a heap callback, which must not lock, or n consecutive ids, of which the first
- * is returned.
+ * Reserve an id for a heap callback, which must not lock, or n consecutive ids. Return the id, or
+ * the lowest of them.
  */
 jlong layer_next_id(void);
 jlong layer_next_ids(jlong n);

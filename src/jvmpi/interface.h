@@ -13,8 +13,8 @@ void layer_hold(void);
 bool layer_mutation_of_event(jint type);
 void layer_mutate(void);
 /*
- * Return true when the mutation of this name is requested (see interface.c); the second only
- * each eighth time.
+ * Return whether the mutation of this name is requested (see interface.c); layer_mutation_eighth
+ * does so only each eighth time.
  */
 bool layer_mutation(const char *name);
 bool layer_mutation_eighth(const char *name);

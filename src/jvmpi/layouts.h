@@ -47,7 +47,7 @@ struct layouts {
  */
 bool layouts_read(JNIEnv *env, struct layouts *l, bool references) must_check;
 void layouts_release(struct layouts *l);
-/* Returns NULL when there is no such class. */
+/* Returns the layout of the class with this id, or NULL when it was not read. */
 struct layout *layout_of(const struct layouts *l, jlong class_id);
 /*
  * Returns where the value with JVM TI's field index lies among the values of an instance or of a

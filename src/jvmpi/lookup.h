@@ -6,8 +6,10 @@
 
 /* Returns a local reference to the object, or NULL when it is dead or unknown. */
 jobject layer_object_of(JNIEnv *env, jobjectID id);
-/* Makes layer_object_of fast for this object until layer_id_drop. The reference remains the
- * caller's. */
+/*
+ * Makes layer_object_of fast for the object with this id until layer_id_drop. The reference remains
+ * the caller's.
+ */
 void layer_id_keep(jobjectID id, jweak ref);
 void layer_id_drop(jobjectID id);
 /* Records that the object has this id as its tag now. */

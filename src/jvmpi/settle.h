@@ -46,9 +46,9 @@ void layer_request_begin(void);
 void layer_request_end(void);
 /*
  * For the end of the VM. Waits until the requests in progress on other threads have been handled,
- * and holds back new ones until layer_requests_release, except where the requesting thread may hold
- * a lock of the agent. Both waits end after 10 seconds, and the first does not take place where the
- * caller may hold such a lock.
+ * unless the caller may hold a lock of the agent, and holds back new ones until
+ * layer_requests_release, except where the requesting thread may hold such a lock. Both waits end
+ * after 10 seconds.
  */
 void layer_requests_close(void);
 void layer_requests_release(void);

@@ -276,15 +276,15 @@ void profile_frame_soon(const struct profile *p, uint32_t method, int32_t line,
 int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
 /*
- * The first returns the node, below a method's node, for the time of calls that had not returned at
- * the end; the second returns whether a label is that of such nodes. Such a call may have waited
- * all the time, so it must not affect the rank of its method.
+ * profile_open_node returns the node, below a method's node, for the time of calls that had not
+ * returned at the end; profile_is_open, whether a label is that of such nodes. Such a call may have
+ * waited all the time, so it must not affect the rank of its method.
  */
 int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
 bool profile_is_open(const struct profile *p, uint32_t label);
 /*
- * The first returns the frame "[jvmscope]" for what the agent runs below a method of the program;
- * the second returns the node of stacks that consist of the agent's own classes only.
+ * profile_own_frame returns the frame "[jvmscope]" for what the agent runs below a method of the
+ * program; profile_own_node, the node of stacks that consist of the agent's own classes only.
  */
 int64_t profile_own_frame(struct profile *p) must_check;
 int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;

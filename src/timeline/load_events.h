@@ -15,8 +15,8 @@ extern const struct rec_select loader_events[];
 /* Adds the events of the timeline that follow from l->e. Sets l->error on failure. */
 void loader_on_event(struct loader *l);
 /*
- * For a first pass over the recording: the first function reads what applies to the whole
- * recording, and the second returns which rows of a tag are needed for that (rec_rows_first).
+ * For a first pass over the recording: loader_on_first reads what applies to the whole recording,
+ * and loader_first_wants returns which rows of a tag are needed for that (rec_rows_first).
  */
 void loader_on_first(struct loader *l);
 unsigned loader_first_wants(int tag);

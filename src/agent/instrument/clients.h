@@ -14,8 +14,8 @@ enum { CLIENTS_MAX = 8 };
 extern _Atomic(const struct instrument_client *) instrument_clients[CLIENTS_MAX];
 
 /*
- * Prepares the clients that want a class (instrument_client.prepare); without a name, all. Tells
- * which clients classes may be offered to, as bits.
+ * Prepares the clients that want a class (instrument_client.prepare); without a name, all. Returns,
+ * as bits, the clients to which classes may be offered.
  */
 uint64_t instrument_prepare(JNIEnv *jni, struct str class_name);
 
@@ -31,7 +31,7 @@ extern struct instrument_tally {
 bool instrument_any_client(void);
 /* Returns whether a class is offered to one of the clients; `one`: to this one. */
 bool instrument_wants(struct str class_name, const struct instrument_client *one);
-/* The VM has refused the new code of a class, which is no longer offered. */
+/* Records that the VM has refused the new code of a class, which is then no longer offered. */
 void instrument_set_refused(struct str class_name);
 /*
  * Notes that a class is to be changed when it is prepared. Returns false if that is not reported.

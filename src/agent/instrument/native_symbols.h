@@ -8,7 +8,7 @@
 #include "base/strpool.h"
 
 /*
- * Returns NULL when no library has the function, or when several libraries have different ones.
- * Strings are as in class files.
+ * Returns the address of a native method's function, or NULL when no library has it, or when
+ * several libraries have different ones. Strings are as in class files.
  */
 void *native_symbol(struct str class_name, struct str name, struct str descriptor);

@@ -24,7 +24,7 @@ struct probe_class {
 /* Ends with a row whose name is NULL. */
 extern const struct probe_class probe_classes[];
 
-/* Returns whether a class is one of these, by its name, with slashes or with dots. */
+/* Returns whether this is the name of a probe class, with slashes or with dots. */
 bool probe_is_class(const char *name);
 /*
  * Defines a probe class and calls its bind(), unless that was done before. Only in the live phase.

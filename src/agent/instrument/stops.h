@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /*
- * Sets *ret_ns to that time since the VM's start. Returns false when the VM does not publish it
- * (-XX:-UsePerfData). Any thread, but not concurrently.
+ * Stores for how long the VM has stopped all its threads since its start. Returns false when the VM
+ * does not publish it (-XX:-UsePerfData). Any thread, but not concurrently.
  */
 bool stops_so_far(uint64_t *ret_ns);

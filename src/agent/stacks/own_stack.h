@@ -32,9 +32,9 @@ jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
  */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
 /*
- * For callers that recognize stacks which they have seen before (unwind/known.h). The first stores
- * where the calling thread left Java, or returns false if stacks are not walked; the second returns
- * whether its stack is still the one that own_stack_words walked.
+ * For callers that recognize stacks which they have seen before (unwind/known.h). own_stack_place
+ * stores where the calling thread left Java, or returns false if stacks are not walked;
+ * own_stack_is returns whether its stack is still the one that own_stack_words walked.
  */
 bool own_stack_place(JNIEnv *jni, struct walk_start *ret);
 bool own_stack_is(const struct known_stack *k, const struct walk_start *start);

@@ -10,9 +10,9 @@
 /* From now on no collection is requested. With `wait`, collections in progress are waited for. */
 void collect_stop(bool wait);
 /*
- * Collects the whole heap. False when garbage may remain, because the VM is ending or its collector
- * does not collect on request (Epsilon; Shenandoah with -XX:+DisableExplicitGC). Any attached
- * thread in the live phase.
+ * Collects the whole heap. Returns false when garbage may remain, because the VM is ending or its
+ * collector does not collect on request (Epsilon; Shenandoah with -XX:+DisableExplicitGC). Any
+ * attached thread in the live phase.
  */
 bool collect_garbage(JNIEnv *jni);
 void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */

@@ -21,8 +21,8 @@ const struct hprof_shapes *vm_shapes(void);
 int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected) must_check;
 
 /*
- * Sizes of instances by class, as reported by the VM; the key is vm_size_key(). Visits every object
- * in the heap. A class name with several sizes has 0.
+ * Stores the sizes of instances by class, as reported by the VM; the key is vm_size_key(). Visits
+ * every object in the heap. A class name with several sizes has 0.
  */
 int vm_instance_sizes(JNIEnv *jni, struct map *ret) must_check;
 /* Returns the key of a class by its internal name ("java/lang/String"). */

@@ -21,5 +21,8 @@
  * will write the lines.
  */
 int exhaustion_on(const struct vm_callbacks *table, JNIEnv *jni, bool *ret_logged) must_check;
-/* Disables them, and restores the log when no table is left. Not to be called for other tables. */
+/*
+ * Disables the events of a table that was passed to exhaustion_on, and restores the log when no
+ * table is left.
+ */
 void exhaustion_off(const struct vm_callbacks *table, JNIEnv *jni);

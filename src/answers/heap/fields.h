@@ -8,8 +8,8 @@
 /* Returns the name of the class of object i; "<GC roots>" if i is the number of objects. */
 const char *heap_class_name(const struct heap *h, uint64_t i);
 /*
- * Reads a field of an instance: the raw bits of the first field with this name, whichever class
- * declares it.
+ * Stores a field of instance i: the raw bits of the first field with this name, whichever class
+ * declares it. Returns false when there is no such field.
  */
 bool heap_get(const struct heap *h, uint64_t i, const char *field, uint64_t *ret);
 /*

@@ -12,7 +12,10 @@
 
 struct heap_sql;
 
-/* The heap must outlive it. The user's statements may only read. Returns 0 or -ENOMEM. */
+/*
+ * Opens a database whose tables show the heap, which must outlive it. The user's statements may
+ * only read. Returns 0 or -ENOMEM.
+ */
 int heap_sql_open(struct heap_sql **ret, const struct heap *h) must_check;
 void heap_sql_close(struct heap_sql *s);
 /*

@@ -48,7 +48,9 @@ struct request_rows {
     struct name_allocated *allocated;
 };
 
-/* Returns 0 or -ENOMEM. The caller releases the rows in any case. */
+/*
+ * Computes the rows of the names. Returns 0 or -ENOMEM. The caller releases the rows in any case.
+ */
 int request_rows_of(struct request_view *v, struct request_rows *ret) must_check;
 void request_rows_release(struct request_rows *rows);
 
@@ -63,13 +65,12 @@ extern const struct request_quantile_row {
 #define REQUEST_COUNTED_BY_SITE \
     "not known, because allocations were counted by site, not by request"
 
-/* What is said of the cause cpu where the recorder did not examine which threads had a processor.
- */
+/* A note about the cause cpu for recordings of which request_cpu_is_unexamined is true. */
 #define REQUEST_CPU_UNEXAMINED                                                                   \
     "includes the time in which a ready thread had no processor, which this recording does not " \
     "show"
 
-/* Returns whether that holds for a recording. */
+/* Returns whether the recorder did not examine which threads had a processor. */
 bool request_cpu_is_unexamined(const struct request_view *v);
 /* Returns the cause that costs most of a name's time. */
 enum request_cause request_most(const struct name_sums *s);

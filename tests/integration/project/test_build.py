@@ -494,6 +494,8 @@ def test_sources_keep_the_rules_of_style():
     texts = {"src/proto/lend.h": header, "src/proto/lend.c": good + "int library(int n)\n{\n}\n"}
     found = list(style.prefix_findings(texts))
     assert [f.split(": ")[1] for f in found] == ["twice", "library"], found
+    pair = "/*\n * Begin and end. The\n * second one waits. */\nvoid lend_begin(void);\n"
+    assert [len(style.check(f"src/proto/lend.{of}", pair)) for of in "hc"] == [1, 0]
     returns = (
         ("/* Returns the end. */\nvoid lend(int n);\n", 1),
         ("/* Returns at once when n is 0. */\nvoid lend(int n);\n", 0),

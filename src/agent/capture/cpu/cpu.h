@@ -31,7 +31,7 @@ void cpu_events_start(struct jfr_writer *w);
 void cpu_events_release(void);
 /* Writes jvmscope.Missing: the samples lack `what`, for this reason. */
 void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason);
-/* These are the sampler's functions (sampler.h); the first runs in the signal handler. */
+/* The sampler's functions (sampler.h); cpu_events_record runs in the signal handler. */
 bool cpu_events_record(void *context, const struct sample *s);
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight);

@@ -133,8 +133,8 @@ void trace_cursor_begin(struct trace_cursor *c, struct trace_ring *r);
  */
 const struct trace_record *trace_cursor_record(struct trace_cursor *c, bool *ret_broken);
 /*
- * Moves past the record at the cursor, and returns each chunk that was read to the writer. The
- * second returns what was read of the last chunk.
+ * trace_cursor_next moves past the record at the cursor, and gives each chunk that was read back to
+ * the writer; trace_cursor_end gives back what was read of the last chunk.
  */
 void trace_cursor_next(struct trace_cursor *c);
 void trace_cursor_end(struct trace_cursor *c);
