@@ -68,7 +68,12 @@ ARM_TESTS = \
 	attach/test_attach.py::test_every_output_of_hprof_is_reported_and_fetched jvmpi/test_jvmpi.py::test_profiler_exit \
 	trace/test_trace.py::test_values_are_readable_without_options trace/test_trace.py::test_conditions \
 	trace/test_log.py::test_locals_and_fields_at_lines attach/test_inspect.py::test_classes_and_statics \
-	coverage/test_coverage.py::test_runs_add_up_and_totals_are_stable hprof/test_hprof_sites.py::test_counts_are_the_truth
+	coverage/test_coverage.py::test_runs_add_up_and_totals_are_stable hprof/test_hprof_sites.py::test_counts_are_the_truth \
+	coverage/test_coverage.py::test_what_adds_nothing_is_refused trace/test_log.py::test_reads_and_writes_of_fields \
+	trace/test_log.py::test_a_line_reaches_fields_lengths_statics_and_the_thread \
+	trace/test_log.py::test_a_comma_before_a_place_separates_logpoints \
+	trace/test_log.py::test_attach_and_stop_leave_the_program_as_it_was \
+	trace/test_rows.py::test_rows_are_chosen_by_thread_and_by_the_method_in_which_they_stand
 check-arm:
 	@tools/setup build check jdks
 	@tools/jdks setup --arch aarch64 17 $(ARM_JDKS)
