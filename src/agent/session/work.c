@@ -284,37 +284,74 @@ static bool row_dumps(const struct session *s, int i, enum dump_reason reason)
            (reason != DUMP_EXIT || option_on(&s->options, OPT_DOE));
 }
 
-int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+/* The rows of a dump that are written together. */
+enum part { PART_ALL, PART_EVENTS, PART_COUNTS };
+
+struct dumping {
+    enum dump_reason reason;
+    bool print;         /* prints the sections on standard error, as the original HPROF does */
+    const char *before; /* what is printed before the next section's title */
+};
+
+static void prepare_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    flush_rows(s, jni, false);
     for (int i = 0; i < captures_count; i++)
         if (row_dumps(s, i, reason) && captures[i]->prepare && session_row_reachable(s, i)) {
             captures[i]->prepare(s, jni, reason);
             session_drain(s, jni); /* buffers must not fill up meanwhile */
         }
-    /* Printed on standard error, as the original HPROF does. */
-    bool print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
-    const char *before = "Dumping";
-    /* at exit no class has been reported as unloaded */
-    int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
+}
+
+static void dump_part(struct session *s, JNIEnv *jni, struct dumping *d, enum part part)
+{
     uint64_t until = now_ns();
     for (int i = 0; i < captures_count; i++) {
         const struct capture *row = captures[i];
-        if (!row_dumps(s, i, reason))
+        enum part own = row->counts ? PART_COUNTS : PART_EVENTS;
+        if (!row_dumps(s, i, d->reason) || (part != PART_ALL && part != own))
             continue;
         if (!session_row_reachable(s, i)) {
             leave_out(s, i);
             continue;
         }
-        if (print && row->title) {
-            fprintf(stderr, "%s %s ...", before, row->title);
-            before = "";
+        if (d->print && row->title) {
+            fprintf(stderr, "%s %s ...", d->before, row->title);
+            d->before = "";
             session_line_open = true;
         }
-        row->dump(s, jni, reason);
+        row->dump(s, jni, d->reason);
         session_drain(s, jni);
         write_counted(s, i, until);
     }
+}
+
+/*
+ * A recording's counts are written last, directly before the end of its span: what happens between
+ * the two is in the span and in the rows that record events, but not in the counts. The sections of
+ * other formats have an order.
+ */
+static void dump_all(struct session *s, JNIEnv *jni, struct dumping *d)
+{
+    if (!s->out.jfr) {
+        prepare_rows(s, jni, d->reason);
+        dump_part(s, jni, d, PART_ALL);
+        return;
+    }
+    dump_part(s, jni, d, PART_EVENTS);
+    prepare_rows(s, jni, d->reason);
+    dump_part(s, jni, d, PART_COUNTS);
+}
+
+int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    struct dumping d = {.reason = reason,
+                        .print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) &&
+                                 !vm.attached,
+                        .before = "Dumping"};
+    flush_rows(s, jni, false);
+    /* at exit no class has been reported as unloaded */
+    int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
+    dump_all(s, jni, &d);
     if (session_is_shut())
         flush_rows(s, jni, true);
     session_line_open = false;
@@ -325,7 +362,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         dictionary_unloaded(s->out.dictionary);
     int r = out_flush(&s->out);
     r = s->failure && !failed_before ? s->failure : r;
-    if (!*before)
+    if (!*d.before)
         fprintf(stderr, r < 0 ? " failed.\n" : " done.\n");
     report_saturated(s);
     return r;

@@ -185,6 +185,29 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
     assert not wrong, wrong
 
 
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_counts_end_with_the_span(jdk, tmp_path):
+    """At the end of a recording, finding a similar name for each of 100 patterns that match no
+    class takes some 100 ms, in which the program continues. That time is within the span, so what
+    is counted is of it too: as many calls as are traced, which have times.
+    """
+    ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
+    include = ",".join(("Ticks*", *(f"Tik{n:x}" for n in range(100))))
+    options = ("--cpu=times", "--alloc=exact", "--exceptions", "--requests=Ticks.request(..)")
+    found = []
+    for _ in range(3):
+        done = lab.jvmscope(
+            "attach",
+            *("--trace", "Ticks.tick", *options, "--include", include),
+            *("-t", "300ms", "-o", out, ticking.process.pid),
+        )
+        assert done.returncode == 0, done.stderr
+        counts = [n for count in (times, alloc, thrown, requests) for n in count(out)]
+        found.append((trace(out)[0], min(counts), max(counts)))
+    print(found)
+    assert min(calls - least for calls, least, _ in found) <= 5, found
+
+
 @pytest.mark.jdks(17)
 def test_that_coverage_begins_before_is_reported_with_every_output(jdk, tmp_path):
     """This also holds for formats that have no place for coverage, and if only such a format is
