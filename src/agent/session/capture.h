@@ -76,11 +76,11 @@ struct capture {
      */
     void (*later)(struct session *s, JNIEnv *jni);
     /*
-     * Called when the recording ends; what happens from now on is not part of it. Rows that record
+     * Called when the recording ends; what begins after end_ns is not part of it. Rows that record
      * events with times need this, because they would otherwise continue while other rows write
      * their final counts.
      */
-    void (*shut)(void);
+    void (*shut)(uint64_t end_ns);
     /*
      * Returns true if the row records so much that the recording would never end otherwise. The
      * recording is then shut as soon as its end is requested. Called from any thread, also when the

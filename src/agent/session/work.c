@@ -188,11 +188,11 @@ static bool changes_classes(const struct session *s)
     return changes;
 }
 
-static void shut_rows(void)
+static void shut_rows(uint64_t end_ns)
 {
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->shut)
-            captures[i]->shut();
+            captures[i]->shut(end_ns);
 }
 
 void session_shut_overloaded(void)
@@ -202,8 +202,9 @@ void session_shut_overloaded(void)
         overloaded |= captures[i]->overloaded && captures[i]->overloaded();
     if (!overloaded || atomic_load(&shut_ns))
         return;
-    atomic_store(&shut_ns, now_ns());
-    shut_rows();
+    uint64_t now = now_ns();
+    atomic_store(&shut_ns, now);
+    shut_rows(now);
 }
 
 void session_watch_time(const struct session *s)
@@ -225,7 +226,7 @@ static void end_span(struct session *s)
 {
     uint64_t shut = atomic_load(&shut_ns);
     uint64_t now = shut ? shut : now_ns();
-    shut_rows();
+    shut_rows(now);
     if (changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, now);
 }

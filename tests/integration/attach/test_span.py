@@ -208,6 +208,28 @@ def test_counts_end_with_the_span(jdk, tmp_path):
     assert min(calls - least for calls, least, _ in found) <= 5, found
 
 
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_no_call_begins_after_the_end(jdk, tmp_path):
+    """Two threads call a method without a pause while the recording ends."""
+    process = jdk.start_java("CallsFast", stdin=-1, stdout=-1, stderr=-1)
+    lab.read_until(process.stdout, "ready")
+    process.stdin.write("\n")
+    process.stdin.flush()
+    lab.read_until(process.stdout, "\n")
+    for n in range(3):
+        out = tmp_path / f"{n}.jfr"
+        done = lab.jvmscope(
+            "attach", "--trace", "CallsFast.step", "-t", "100ms", "-o", out, process.pid
+        )
+        assert done.returncode == 0, done.stderr
+        start, end = span(out)
+        calls = lab.read_json("trace", "--json", out)["calls"]
+        assert len(calls) > 1000
+        late = [c for c in calls if c["start_ns"] / 1e6 > end]
+        early = [c for c in calls if (c["start_ns"] + c["ns"]) / 1e6 < start]
+        assert not late and not early, (len(calls), len(late), len(early), start, end, late[:3])
+
+
 @pytest.mark.jdks(17)
 def test_that_coverage_begins_before_is_reported_with_every_output(jdk, tmp_path):
     """This also holds for formats that have no place for coverage, and if only such a format is

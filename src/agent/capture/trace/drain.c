@@ -53,6 +53,7 @@ static struct {
     uint64_t late_ns; /* at the end of the VM, records are written until then; 0: not set */
     bool late;
     _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
+    _Atomic uint64_t until; /* when it ended; UINT64_MAX: it has not */
     struct map names;       /* java thread id -> char *, for threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -448,6 +449,11 @@ uint64_t drain_since(void)
     return drain.since;
 }
 
+uint64_t drain_until(void)
+{
+    return drain.until;
+}
+
 static bool is_busy(void)
 {
     bool busy = false;
@@ -467,10 +473,12 @@ bool drain_is_overloaded(void)
     return drain.active && (drain.round_records > FLOOD || is_busy());
 }
 
-void drain_shut(void)
+void drain_shut(uint64_t end_ns)
 {
     bool first = !drain.shut;
     unsigned n = drain.n_rings;
+    if (first)
+        drain.until = end_ns;
     for (unsigned i = 0; i < n; i++) {
         if (first)
             drain.at_end[i] = lost_of(drain.rings[i]);
@@ -520,6 +528,7 @@ static int begin(JNIEnv *jni, struct buf *why)
     drain.round_records = 0;
     drain.without_ring = 0;
     drain.since = vm.late ? UINT64_MAX : 0;
+    drain.until = UINT64_MAX;
     /* Each thread requests a ring again, which also reads its name. */
     memset(drain.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
     memset(drain.owners, 0, sizeof(drain.owners));

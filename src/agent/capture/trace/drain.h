@@ -41,11 +41,16 @@ void drain_begin(void);
  */
 uint64_t drain_since(void);
 /*
- * Ends the recording: from now on no new call and no record of a site is written for any user, and
- * none of them counts as lost. Exits of calls in progress are still written. Any thread; may be
- * called repeatedly.
+ * Ends the recording: from end_ns on no new call and no record of a site is written for any user,
+ * and none of them counts as lost. Exits of calls in progress are still written. Any thread; may be
+ * called repeatedly: the first call decides.
  */
-void drain_shut(void);
+void drain_shut(uint64_t end_ns);
+/*
+ * Returns the end_ns of drain_shut: calls that began after it are not written. UINT64_MAX: the
+ * recording has not ended.
+ */
+uint64_t drain_until(void);
 /*
  * Returns whether records arrive so fast that writing the pending ones takes long. From any thread.
  */

@@ -274,7 +274,7 @@ static int log_begin(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void log_stop(struct session *s, JNIEnv *jni)
 {
-    drain_shut();
+    drain_shut(now_ns());
     if (points.log_on)
         instrument_off(&log_client, jni);
     if (points.watch_on)

@@ -453,7 +453,7 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
 
 static void trace_stop(struct session *s, JNIEnv *jni)
 {
-    drain_shut();
+    drain_shut(now_ns());
     take_back(jni);
     trace_types_release(&method_trace.types, jni);
     drain_close(&trace_call_reader, s->out.jfr, jni);

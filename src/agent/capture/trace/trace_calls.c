@@ -299,7 +299,8 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                       .exit = exit,
                       .depth = at,
                       .reading_ns = open_calls_reading(o, at)};
-    if (exit->time_ns < drain_since() || open_calls_within_agent(o, at)) {
+    if (exit->time_ns < drain_since() || own.entry->time_ns > drain_until() ||
+        open_calls_within_agent(o, at)) {
         open_calls_remove(&method_trace.open, o, at);
         return;
     }
