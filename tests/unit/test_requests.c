@@ -2,6 +2,7 @@
 /* Requests of recordings that are made here, and how their latencies are divided. */
 #include "tests.h"
 
+#include "analysis/request_confirmed.h"
 #include "analysis/request_groups.h"
 #include "base/clock.h"
 #include "base/latency.h"
@@ -324,8 +325,8 @@ static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
 
 /*
  * A hundred requests of 20 ms, in which the thread seems to run all the time. Its CPU time is what
- * samples of its CPU clock show, unless the difference may be chance, which is then the error. What
- * a thread does after the end of a request does not count.
+ * samples of its CPU clock show, as far as the difference is no chance, with the error of these
+ * samples. What a thread does after the end of a request does not count.
  */
 static void cpu_time_is_that_of_the_threads_clock(void **state)
 {
@@ -333,8 +334,8 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
         double every_ms, cpu_ms, error_ms;
         bool set;
         int one_of; /* one sample in this many was kept, and is there as often */
-    } cases[] = {{10, 20, 0, true, 1}, {11, 20, 1.8, true, 1}, {20, 10, 2.11, true, 1},
-                 {5, 20, 0, true, 1},  {20, 20, 0, false, 1},  {200, 8, 6.11, true, 8}};
+    } cases[] = {{10, 20, 2.94, true, 1}, {11, 18.84, 3.45, true, 1}, {20, 10, 2.11, true, 1},
+                 {5, 20, 1.41, true, 1},  {20, 20, 0, false, 1},      {200, 8, 6.11, true, 8}};
 
     for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
         struct read f;
@@ -1000,6 +1001,39 @@ static void counts_of_other_captures_are_no_requests(void **state)
     assert_false(requests_any_or_contexts(file));
 }
 
+/*
+ * The distribution of what is stated when threads that seemed to run for `seen` intervals between
+ * samples had the CPU time of `used`, summed over the numbers of samples that can occur: the mean
+ * lies within a quarter of the usual deviation from the truth (a third with three samples), the
+ * truth within the error in 94 of 100 cases, no error is 0, and one sample more or less does not
+ * make the result jump.
+ */
+static void cpu_time_is_stated_without_bias(void **state)
+{
+    static const double seen[] = {3, 20, 200, 2000}, used[] = {1, 0.97, 0.9, 0.8, 0.5};
+    const double interval = 10 * MS;
+    for (size_t i = 0; i < ARRAY_SIZE(seen); i++)
+        for (size_t k = 0; k < ARRAY_SIZE(used); k++) {
+            double all = seen[i] * interval, truth = seen[i] * used[k], usual = sqrt(seen[i]),
+                   mean = 0, within = 0, last = -1;
+            for (unsigned n = 0; n < 3 * seen[i] + 20; n++) {
+                struct cpu_check check = {0};
+                const struct request_cpu cpu = {(uint64_t)all, (uint64_t)all, n};
+                cpu_check_add(&check, &cpu, 1);
+                struct cpu_excess excess = cpu_check_excess(&check, interval, 1);
+                double chance = exp(n * log(truth) - truth - lgamma(n + 1.0));
+                double value = (all - excess.ns) / interval, error = excess.error_ns / interval;
+                mean += chance * value;
+                within += fabs(value - truth) <= error + 1e-9 ? chance : 0;
+                assert_true(error > 0 || value == 0);
+                assert_true(last < 0 || fabs(value - last) < 3.01);
+                last = value;
+            }
+            assert_true(fabs(mean - truth) < (seen[i] < 20 ? 0.35 : 0.25) * usual);
+            assert_true(within > 0.94);
+        }
+}
+
 static int remove_file(void **state)
 {
     unlink(file);
@@ -1021,6 +1055,7 @@ int main(void)
         cmocka_unit_test_teardown(a_task_that_another_thread_cancelled_was_waited_for_too,
                                   remove_file),
         cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
+        cmocka_unit_test(cpu_time_is_stated_without_bias),
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),

@@ -444,14 +444,9 @@ void drain_begin(void)
     pthread_mutex_unlock(&drain.lock);
 }
 
-uint64_t drain_since(void)
+bool drain_is_recorded(uint64_t began_ns, uint64_t ended_ns)
 {
-    return drain.since;
-}
-
-uint64_t drain_until(void)
-{
-    return drain.until;
+    return ended_ns >= drain.since && began_ns <= drain.until;
 }
 
 static bool is_busy(void)
@@ -484,8 +479,7 @@ void drain_shut(uint64_t end_ns)
             drain.at_end[i] = lost_of(drain.rings[i]);
         atomic_store(&drain.rings[i]->room, 0);
     }
-    if (first)
-        drain.shut_rings = n;
+    drain.shut_rings = first ? n : drain.shut_rings;
     drain.shut = true;
 }
 

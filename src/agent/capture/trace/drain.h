@@ -36,21 +36,16 @@ int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni
  */
 void drain_begin(void);
 /*
- * Returns the time of drain_begin in ns: calls that ended before it, and records of sites before
- * it, are not written. 0: the recording began at the VM's start.
- */
-uint64_t drain_since(void);
-/*
  * Ends the recording: from end_ns on no new call and no record of a site is written for any user,
  * and none of them counts as lost. Exits of calls in progress are still written. Any thread; may be
  * called repeatedly: the first call decides.
  */
 void drain_shut(uint64_t end_ns);
 /*
- * Returns the end_ns of drain_shut: calls that began after it are not written. UINT64_MAX: the
- * recording has not ended.
+ * Returns whether a call is part of the recording: it ended after drain_begin, and began before the
+ * end_ns of drain_shut. Both times are the same for the record of a site.
  */
-uint64_t drain_until(void);
+bool drain_is_recorded(uint64_t began_ns, uint64_t ended_ns);
 /*
  * Returns whether records arrive so fast that writing the pending ones takes long. From any thread.
  */

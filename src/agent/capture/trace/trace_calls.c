@@ -299,7 +299,7 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                       .exit = exit,
                       .depth = at,
                       .reading_ns = open_calls_reading(o, at)};
-    if (exit->time_ns < drain_since() || own.entry->time_ns > drain_until() ||
+    if (!drain_is_recorded(own.entry->time_ns, exit->time_ns) ||
         open_calls_within_agent(o, at)) {
         open_calls_remove(&method_trace.open, o, at);
         return;
@@ -332,7 +332,7 @@ static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_
         end_call(w, o, at, exit);
         return;
     }
-    if (outer->time_ns >= drain_since())
+    if (drain_is_recorded(o->calls[at].entry->time_ns, outer->time_ns))
         jfr_lose_at(w, LOSS_TRACE_UNPAIRED, outer->time_ns);
     open_calls_remove(&method_trace.open, o, at);
 }
