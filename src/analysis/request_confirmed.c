@@ -47,6 +47,11 @@ struct cpu_excess cpu_check_excess(const struct cpu_check *check, double interva
     return (struct cpu_excess){excess, MAX(below, MIN(most, shown + wide) - value)};
 }
 
+double cpu_excess_doubt(const struct cpu_excess *e)
+{
+    return e->ns + MIN(e->ns, e->error_ns);
+}
+
 struct cpu_excess cpu_excess_of(const struct cpu_excess *all, const struct cpu_check *check,
                                 double part_ns)
 {

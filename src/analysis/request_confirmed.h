@@ -23,6 +23,12 @@ struct cpu_excess {
     double error_ns; /* half of the 95 % interval of what is left */
 };
 
+/*
+ * Returns how far the samples speak against the CPU time, by which causes are ranked: few samples,
+ * whose interval is wide, do not.
+ */
+double cpu_excess_doubt(const struct cpu_excess *e);
+
 void cpu_check_add(struct cpu_check *check, const struct request_cpu *cpu, double weight);
 /* Returns the mean number of samples for which one stands: of requests, and of those left out. */
 double cpu_check_mean(const struct cpu_check *check);

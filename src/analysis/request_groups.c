@@ -304,8 +304,8 @@ static double difference_of(const struct group_cause *c)
 /* Returns what is certain of the difference between slow and typical requests. */
 static double certain(const struct group_cause *c)
 {
-    double d = difference_of(c), error = hypot(c->slow_error_ns, c->typical_error_ns);
-    return c->uncertain ? 0 : d > 0 ? d - error : d + error;
+    double d = difference_of(c);
+    return c->uncertain ? 0 : d > 0 ? d - c->doubt_ns : d + c->doubt_ns;
 }
 
 static int by_share(const void *a, const void *b)
@@ -382,14 +382,18 @@ static int add_cause(const struct summing *s, const struct sum *sum, struct requ
         .most_error = estimate_error(&sum->most, &s->slow),
         .busy_with = busy_with(s, &sum->busy),
     };
+    c.doubt_ns = hypot(c.slow_error_ns, c.typical_error_ns);
     if (c.cause == CAUSE_CPU && !c.object) {
+        c.doubt_ns =
+            hypot(c.slow_error_ns + MIN(cpu_excess_doubt(&s->slow_excess), c.slow_ns),
+                  c.typical_error_ns + MIN(cpu_excess_doubt(&s->typical_excess), c.typical_ns));
         /* what samples do not confirm may have another cause */
         c.slow_error_ns += MIN(s->slow_excess.ns, c.slow_ns) + s->slow_excess.error_ns;
         c.typical_error_ns += MIN(s->typical_excess.ns, c.typical_ns) + s->typical_excess.error_ns;
     }
     double error = hypot(c.slow_error_ns, c.typical_error_ns);
     bool more = difference_of(&c) > 0;
-    c.uncertain = estimate_is_uncertain(difference_of(&c), error,
+    c.uncertain = estimate_is_uncertain(difference_of(&c), c.doubt_ns,
                                         more ? c.slow_requests : c.typical_requests);
     c.share = difference > 0 ? difference_of(&c) / difference : 0;
     c.share_error = difference > 0 ? error / difference : 0;

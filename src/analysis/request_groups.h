@@ -30,6 +30,7 @@ struct group_cause {
     double share;               /* share of the difference of the means */
     /* Half of 95 % intervals; 0 where the details of all requests were kept. */
     double slow_error_ns, typical_error_ns, share_error;
+    double doubt_ns; /* of the difference, by which causes are ranked; cpu_excess_doubt for cpu */
     uint32_t slow_requests, typical_requests; /* those in the group that had this cause */
     bool uncertain; /* the difference is below its error, or too few requests show it */
     /* the number of requests of group.slow in which no other cause took more time */
@@ -86,6 +87,7 @@ struct name_sums {
      * error of CPU time also covers the time that CPU samples do not confirm.
      */
     double cpu_error_ns, error_ns[REQUEST_CAUSES];
+    double cpu_doubt_ns; /* decides in place of error_ns[CAUSE_CPU] whether cpu is uncertain */
     uint32_t with[REQUEST_CAUSES];
 };
 

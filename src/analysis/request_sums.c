@@ -81,6 +81,7 @@ static void compare_cpu(const struct name_estimates *of, double interval_ns, str
     struct cpu_excess own = cpu_excess_of(&all, &of->check, s->ns[CAUSE_CPU]);
     s->cpu_ns -= all.ns;
     s->cpu_error_ns += all.error_ns / s->weight;
+    s->cpu_doubt_ns = s->error_ns[CAUSE_CPU] + cpu_excess_doubt(&own) / s->weight;
     s->error_ns[CAUSE_CPU] += (own.ns + own.error_ns) / s->weight;
 }
 
@@ -96,6 +97,7 @@ static void set_sums(const struct name_estimates *of, double interval_ns, struct
         s->error_ns[k] = estimate_error(value, &of->sample);
         s->with[k] = value->n;
     }
+    s->cpu_doubt_ns = s->error_ns[CAUSE_CPU];
     compare_cpu(of, interval_ns, s);
 }
 

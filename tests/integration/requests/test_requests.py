@@ -1048,13 +1048,11 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert where.search(lab.output("requests", "slow", out)) and not where.search(
         lab.output("requests", "slow", "--stacks", "0", out)
     )
-    # Of a name whose requests were all kept nothing is an estimate.
+    # Of a name whose requests were all kept nothing is an estimate but the CPU time.
     known = next(r for r in whole if r["name"] == "RequestsMany.slow")
-    assert (
-        known["uncertain"] == []
-        and known["cpu_error_ns"] == 0
-        and set(known["causes_error"].values()) == {0}
-    ), known
+    assert known["uncertain"] == [] and {
+        k for k, error in known["causes_error"].items() if error
+    } <= {"cpu"}, known
     # The number of slow requests is stated if it is not the hundredth that was requested.
     share = group["slow_of_all"] / n
     assert group["slow_share"] == share and (" instead of 1.0 %: " in group["sentence"]) == (
