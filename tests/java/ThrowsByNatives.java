@@ -98,6 +98,26 @@ public class ThrowsByNatives {
             }
     }
 
+    static native RuntimeException made(int number);
+
+    static RuntimeException make(int number) {
+        return made(number);
+    }
+
+    /** Throws at the bytecode that has the same number as the call in make. */
+    static void raise(RuntimeException made) {
+        throw made;
+    }
+
+    static void raised() {
+        for (int i = 0; i < n; i++)
+            try {
+                raise(make(i));
+            } catch (java.util.ConcurrentModificationException e) {
+                caught++;
+            }
+    }
+
     public static void main(String[] args) throws Exception {
         System.load(args[0]);
         n = Integer.parseInt(args[1]);
@@ -108,6 +128,7 @@ public class ThrowsByNatives {
         notified();
         cloned();
         reflected();
+        raised();
         plain(new UnsupportedOperationException());
         System.out.println(caught);
     }

@@ -472,7 +472,7 @@ def test_both_ways_name_the_native_method_that_throws(jdk, tmp_path):
             n,
             jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")],
         )
-        assert (done.returncode, done.stdout) == (0, f"{8 * n}\n"), done
+        assert (done.returncode, done.stdout) == (0, f"{9 * n}\n"), done
         found[mode] = lab.read_json("trace", "--exceptions", "--json", out)
     rows = {
         mode: {
@@ -500,6 +500,9 @@ def test_both_ways_name_the_native_method_that_throws(jdk, tmp_path):
     for name, place in natives.items():
         places = {p.removeprefix("java.lang."): k for p, k in by_class[name].items()}
         assert places[place] == n, (name, places)
+    # What a native method created and another method of the class throws is thrown there.
+    ((place, count),) = by_class["ConcurrentModificationException"].items()
+    assert place.startswith("ThrowsByNatives.raise:") and count == n, by_class
     events = lab.read_json("trace", "--json", tmp_path / "stacks.jfr")["events"]
     of_sleep = [e for e in events if e.get("exception") == "java.lang.InterruptedException"]
     tops = {e["stack"][0].rpartition(":")[0] for e in of_sleep if e["place"].endswith(sleeps)}

@@ -14,7 +14,7 @@ enum { ATTEMPTS = 8 };
 static struct {
     jfieldID backtrace;
     jclass shorts, ints, objects, throwable; /* short[], int[], Object[] */
-    jmethodID get_trace, is_native, get_name;
+    jmethodID get_trace, is_native, get_name, get_line;
     struct class_map classes; /* numbers, from 1 */
     pthread_mutex_t lock;
     uint64_t n_classes;
@@ -26,7 +26,7 @@ static __thread bool runs;
 /* The two innermost frames of a stack trace, as the VM keeps it. */
 struct backtrace {
     jclass class, caller_class;
-    jshort method; /* its number in its class, which does not change */
+    jshort method, caller; /* their numbers in their classes, which do not change */
     jint caller_bci;
 };
 
@@ -52,10 +52,13 @@ static bool read_backtrace(JNIEnv *jni, jobject exception, struct backtrace *ret
     jintArray places = element(jni, all, 1, known.ints);
     jobjectArray classes = element(jni, all, 2, known.objects);
     jint places_read[2] = {0};
+    jshort methods_read[2] = {0};
     if (!methods || !places || !classes)
         return false;
-    (*jni)->GetShortArrayRegion(jni, methods, 0, 1, &ret->method);
+    (*jni)->GetShortArrayRegion(jni, methods, 0, 2, methods_read);
     (*jni)->GetIntArrayRegion(jni, places, 0, 2, places_read);
+    ret->method = methods_read[0];
+    ret->caller = methods_read[1];
     ret->caller_bci = (jint)((uint32_t)places_read[1] >> 16);
     ret->class = (*jni)->GetObjectArrayElement(jni, classes, 0);
     ret->caller_class = (*jni)->GetObjectArrayElement(jni, classes, 1);
@@ -69,47 +72,82 @@ static bool is_of(JNIEnv *jni, jmethodID m, jclass class)
            (*jni)->IsSameObject(jni, declaring, class);
 }
 
-/* Returns the native method of a class that has a name, or NULL. */
-static jmethodID native_named(jclass class, const char *name)
+static jint line_at(jmethodID m, jlocation at)
+{
+    jvmtiLineNumberEntry *lines = NULL;
+    jint n = 0, line = -1;
+    if ((*vm.ti)->GetLineNumberTable(vm.ti, m, &n, &lines) != JVMTI_ERROR_NONE)
+        return -1;
+    jlocation best = -1;
+    for (jint i = 0; i < n; i++)
+        if (lines[i].start_location <= at && lines[i].start_location > best) {
+            best = lines[i].start_location;
+            line = lines[i].line_number;
+        }
+    vm_free(lines);
+    return line;
+}
+
+/* What a method must be: native, or at a line in its `at`; -1: unknown. */
+struct wanted {
+    const char *name;
+    bool native;
+    jlocation at;
+    jint line;
+};
+
+static bool is_wanted(jmethodID m, const struct wanted *w)
+{
+    char *name = NULL;
+    jboolean native = JNI_FALSE;
+    bool is = (*vm.ti)->IsMethodNative(vm.ti, m, &native) == JVMTI_ERROR_NONE &&
+              native == w->native &&
+              (*vm.ti)->GetMethodName(vm.ti, m, &name, NULL, NULL) == JVMTI_ERROR_NONE &&
+              strcmp(name, w->name) == 0 && (w->line < 0 || line_at(m, w->at) == w->line);
+    vm_free(name);
+    return is;
+}
+
+static jmethodID method_wanted(jclass class, const struct wanted *w)
 {
     jmethodID *all = NULL, found = NULL;
     jint n = 0;
     if ((*vm.ti)->GetClassMethods(vm.ti, class, &n, &all) != JVMTI_ERROR_NONE)
         return NULL;
-    for (jint i = 0; i < n && !found; i++) {
-        char *one = NULL;
-        jboolean native = JNI_FALSE;
-        if ((*vm.ti)->IsMethodNative(vm.ti, all[i], &native) == JVMTI_ERROR_NONE && native &&
-            (*vm.ti)->GetMethodName(vm.ti, all[i], &one, NULL, NULL) == JVMTI_ERROR_NONE)
-            found = strcmp(one, name) == 0 ? all[i] : NULL;
-        vm_free(one);
-    }
+    for (jint i = 0; i < n && !found; i++)
+        found = is_wanted(all[i], w) ? all[i] : NULL;
     vm_free(all);
     return found;
 }
 
 /*
- * Finds the method of the first frame of a stack trace. NULL if it is not native, or if that cannot
- * be found out: there is no memory, or the trace is no longer the VM's.
+ * Finds the method of frame 0 of a stack trace, which must be native, or of frame 1, its caller at
+ * a location. NULL if it is not, or if that cannot be found out: there is no memory, or the trace
+ * is no longer the VM's.
  */
-static jmethodID first_native(JNIEnv *jni, jobject exception, jclass class)
+static jmethodID find_method(JNIEnv *jni, jobject exception, jclass class, jsize i, jlocation at)
 {
+    struct wanted w = {.native = i == 0, .at = at, .line = -1};
     /* This calls no override, which would be code of the program. */
     jobjectArray trace =
         (*jni)->CallNonvirtualObjectMethod(jni, exception, known.throwable, known.get_trace);
     if (vm_clear_exception(jni) || !trace || (*jni)->GetArrayLength(jni, trace) < 2)
         return NULL;
-    jobject frame = (*jni)->GetObjectArrayElement(jni, trace, 0);
+    jobject frame = (*jni)->GetObjectArrayElement(jni, trace, i);
     bool native = frame && (*jni)->CallBooleanMethod(jni, frame, known.is_native);
-    if (vm_clear_exception(jni) || !native)
+    if (vm_clear_exception(jni) || !frame || native != w.native)
+        return NULL;
+    if (!native)
+        w.line = (*jni)->CallIntMethod(jni, frame, known.get_line);
+    if (vm_clear_exception(jni))
         return NULL;
     jstring name = (*jni)->CallObjectMethod(jni, frame, known.get_name);
     if (vm_clear_exception(jni) || !name)
         return NULL;
-    const char *text = (*jni)->GetStringUTFChars(jni, name, NULL);
-    jmethodID found = text ? native_named(class, text) : NULL;
-    if (text)
-        (*jni)->ReleaseStringUTFChars(jni, name, text);
+    w.name = (*jni)->GetStringUTFChars(jni, name, NULL);
+    jmethodID found = w.name ? method_wanted(class, &w) : NULL;
+    if (w.name)
+        (*jni)->ReleaseStringUTFChars(jni, name, w.name);
     vm_clear_exception(jni);
     return found;
 }
@@ -126,28 +164,37 @@ static uint64_t class_number(JNIEnv *jni, jclass class)
     return class_map_get(&known.classes, jni, class, &number) ? number : 0;
 }
 
+/* Returns the method of frame 0 or 1, which the first exceptions with it make known, or NULL. */
+static jmethodID method_of(JNIEnv *jni, jobject exception, const struct backtrace *b, jsize i)
+{
+    jclass class = i == 0 ? b->class : b->caller_class;
+    uint64_t number = class_number(jni, class);
+    if (!number)
+        return NULL;
+    uint64_t key = number << 16 | (uint16_t)(i == 0 ? b->method : b->caller);
+    pthread_mutex_lock(&known.lock);
+    const uint64_t *seen = map_get(&known.methods, key);
+    uint64_t found = seen ? *seen : 0;
+    pthread_mutex_unlock(&known.lock);
+    jmethodID method = (jmethodID)(uintptr_t)(found >> 8);
+    if (method || (found & 255) == ATTEMPTS)
+        return method;
+    method = find_method(jni, exception, class, i, b->caller_bci);
+    pthread_mutex_lock(&known.lock);
+    (void)!map_put(&known.methods, key, (uint64_t)(uintptr_t)method << 8 | ((found & 255) + 1));
+    pthread_mutex_unlock(&known.lock);
+    return method;
+}
+
 static jmethodID find(JNIEnv *jni, jobject exception, jmethodID method, jlocation at)
 {
     struct backtrace b;
     if (!read_backtrace(jni, exception, &b) || b.caller_bci != at ||
         !is_of(jni, method, b.caller_class))
         return NULL;
-    uint64_t number = class_number(jni, b.class);
-    if (!number)
-        return NULL;
-    uint64_t key = number << 16 | (uint16_t)b.method;
-    pthread_mutex_lock(&known.lock);
-    const uint64_t *seen = map_get(&known.methods, key);
-    uint64_t found = seen ? *seen : 0;
-    pthread_mutex_unlock(&known.lock);
-    jmethodID native = (jmethodID)(uintptr_t)(found >> 8);
-    if (native || (found & 255) == ATTEMPTS)
-        return native;
-    native = first_native(jni, exception, b.class);
-    pthread_mutex_lock(&known.lock);
-    (void)!map_put(&known.methods, key, (uint64_t)(uintptr_t)native << 8 | ((found & 255) + 1));
-    pthread_mutex_unlock(&known.lock);
-    return native;
+    jmethodID native = method_of(jni, exception, &b, 0);
+    /* Another method of the class may throw it later, at a place with the same number. */
+    return native && method_of(jni, exception, &b, 1) == method ? native : NULL;
 }
 
 jmethodID native_thrower(JNIEnv *jni, jobject exception, jmethodID method, jlocation at)
@@ -184,8 +231,9 @@ void native_thrower_start(JNIEnv *jni)
         vm_method(jni, "java/lang/Throwable", "getStackTrace", "()[Ljava/lang/StackTraceElement;");
     known.is_native = vm_method(jni, frame, "isNativeMethod", "()Z");
     known.get_name = vm_method(jni, frame, "getMethodName", "()Ljava/lang/String;");
+    known.get_line = vm_method(jni, frame, "getLineNumber", "()I");
     bool all = known.shorts && known.ints && known.objects && known.throwable && known.get_trace &&
-               known.is_native && known.get_name;
+               known.is_native && known.get_name && known.get_line;
     known.backtrace =
         all ? vm_field(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;") : NULL;
 }
