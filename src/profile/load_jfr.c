@@ -582,7 +582,9 @@ int load_jfr(struct load *l)
     map_release(&r.calls);
     map_release(&r.total_of);
     vec_release(&r.totals);
-    vec_release(&r.site_times);
+    vec_release(&r.site_sums);
+    map_release(&r.site_parts);
+    vec_release(&r.parts);
     vec_release(&r.call_times);
     map_release(&r.pending);
     return e;

@@ -60,9 +60,20 @@ struct load_total {
     int64_t at_ns;
 };
 
-/* When a site's latest event was written, and its latest with live figures. */
-struct load_site_time {
+/*
+ * What the latest events of a site and thread say: when the latest one was written, and the latest
+ * one with live figures, whose errors these are.
+ */
+struct load_site_part {
     int64_t at_ns, live_ns;
+    double objects_error, bytes_error;
+    bool estimated, uncollected;
+};
+
+/* Sums over the threads of a site: the squares of the errors, and how many threads have a mark. */
+struct load_site_sum {
+    double objects_squares, bytes_squares;
+    uint32_t estimated, uncollected;
 };
 
 struct reading {
@@ -84,12 +95,14 @@ struct reading {
     bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
     uint64_t period_ns;     /* of the samples by CPU timers */
     struct map sites;       /* node and class to the site */
-    VEC(struct load_site_time) site_times; /* of each site */
-    int64_t sampler_ns;                    /* the time of the latest jvmscope.SamplerCost */
-    struct map calls;                      /* node and thread to the row of calls */
-    VEC(uint64_t) call_times;              /* of each row of calls: when it was last reported */
-    struct map total_of;                   /* the same to the row of totals */
-    VEC(struct load_total) totals;         /* totals of methods; the node has one frame */
+    VEC(struct load_site_sum) site_sums; /* of each site */
+    struct map site_parts;               /* site and thread to the part */
+    VEC(struct load_site_part) parts;
+    int64_t sampler_ns;            /* the time of the latest jvmscope.SamplerCost */
+    struct map calls;              /* node and thread to the row of calls */
+    VEC(uint64_t) call_times;      /* of each row of calls: when it was last reported */
+    struct map total_of;           /* the same to the row of totals */
+    VEC(struct load_total) totals; /* totals of methods; the node has one frame */
     /*
      * node and thread to the amount that is still to be subtracted from its samples, see
      * add_change()

@@ -2,6 +2,7 @@
 #include "profile/load_jfr.h"
 
 #include <errno.h>
+#include <math.h>
 
 /*
  * Adds a change of a site's bytes, which events report as differences. If a sum decreases because a
@@ -219,6 +220,45 @@ int load_left(struct reading *r, const struct rec_object *o)
     return vec_push(&r->p->left, ((struct profile_left){label, (uint32_t)text}));
 }
 
+/*
+ * Replaces what is known of a site and thread by a later event. Each event has the accuracy of the
+ * sum of all events of its thread so far, and threads are independent of each other. The events of
+ * a chunk are not in chronological order.
+ */
+static int add_accuracy(struct reading *r, uint32_t at, uint32_t thread,
+                        const struct load_site_part *now)
+{
+    bool added = false;
+    uint64_t *known = map_at(&r->site_parts, (uint64_t)at << 32 | thread, r->parts.len, &added);
+    const struct load_site_part none = {.at_ns = INT64_MIN, .live_ns = INT64_MIN};
+    if (!known || (added && vec_push(&r->parts, none) < 0))
+        return -ENOMEM;
+    struct load_site_part *part = &r->parts.data[*known];
+    struct load_site_sum *sum = &r->site_sums.data[at];
+    if (now->at_ns >= part->at_ns) {
+        part->at_ns = now->at_ns;
+        sum->estimated += now->estimated - part->estimated;
+        part->estimated = now->estimated;
+    }
+    if (now->live_ns > INT64_MIN && now->live_ns >= part->live_ns) {
+        part->live_ns = now->live_ns;
+        sum->objects_squares +=
+            now->objects_error * now->objects_error - part->objects_error * part->objects_error;
+        sum->bytes_squares +=
+            now->bytes_error * now->bytes_error - part->bytes_error * part->bytes_error;
+        sum->uncollected += now->uncollected - part->uncollected;
+        part->objects_error = now->objects_error;
+        part->bytes_error = now->bytes_error;
+        part->uncollected = now->uncollected;
+    }
+    struct profile_site *site = &r->p->sites.data[at];
+    site->estimated = sum->estimated > 0;
+    site->uncollected = sum->uncollected > 0;
+    site->live_objects_error = (uint64_t)llround(sqrt(MAX(sum->objects_squares, 0)));
+    site->live_bytes_error = (uint64_t)llround(sqrt(MAX(sum->bytes_squares, 0)));
+    return 0;
+}
+
 int load_site(struct reading *r, const struct rec_row *row, const struct rec_event *e)
 {
     int64_t node = load_node(r, &e->object);
@@ -233,46 +273,35 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
         .bytes = (uint64_t)rec_long(&e->object, "bytes", 0),
         .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
         .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
-        .estimated = rec_long(&e->object, "estimated", 0) != 0,
         .live_known = rec_long(&e->object, "liveKnown", 1) != 0,
     };
-    if (site.live_known) {
-        site.live_objects_error = (uint64_t)rec_long(&e->object, "liveObjectsError", 0);
-        site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
-        site.uncollected = rec_long(&e->object, "collected", 1) == 0;
-    }
+    struct load_site_part part = {.at_ns = e->start_ns,
+                                  .live_ns = site.live_known ? e->start_ns : INT64_MIN,
+                                  .objects_error =
+                                      (double)rec_long(&e->object, "liveObjectsError", 0),
+                                  .bytes_error = (double)rec_long(&e->object, "liveBytesError", 0),
+                                  .estimated = rec_long(&e->object, "estimated", 0) != 0,
+                                  .uncollected = rec_long(&e->object, "collected", 1) == 0};
     r->p->only_counted |= rec_long(&e->object, "onlyCounted", 0) != 0;
     r->p->every_stack |= rec_long(&e->object, "everyStack", 0) != 0;
-    /*
-     * Each event has the difference from the previous one, and the accuracy of the sum so far. The
-     * events of a chunk are not in chronological order.
-     */
+    /* Each event has the difference from the previous one. */
     bool added = false;
     uint64_t *at =
         map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
     int error = !at ? -ENOMEM : added ? vec_push(&r->p->sites, site) : 0;
     if (at && added && error == 0)
-        error = vec_push(
-            &r->site_times,
-            ((struct load_site_time){e->start_ns, site.live_known ? e->start_ns : INT64_MIN}));
+        error = vec_push(&r->site_sums, ((struct load_site_sum){0}));
     if (at && !added) {
         struct profile_site *sum = &r->p->sites.data[*at];
-        struct load_site_time *latest = &r->site_times.data[*at];
         sum->objects += site.objects;
         sum->bytes += site.bytes;
         sum->live_objects += site.live_objects;
         sum->live_bytes += site.live_bytes;
-        if (e->start_ns >= latest->at_ns) {
-            latest->at_ns = e->start_ns;
-            sum->estimated = site.estimated;
-        }
         sum->live_known |= site.live_known;
-        if (site.live_known && e->start_ns >= latest->live_ns) {
-            latest->live_ns = e->start_ns;
-            sum->live_objects_error = site.live_objects_error;
-            sum->live_bytes_error = site.live_bytes_error;
-            sum->uncollected = site.uncollected;
-        }
     }
+    int64_t thread = load_thread_of_row(r, row);
+    error = error        ? error
+            : thread < 0 ? -ENOMEM
+                         : add_accuracy(r, (uint32_t)*at, (uint32_t)thread, &part);
     return error < 0 ? error : add_change(r, row, node, (int64_t)site.bytes);
 }

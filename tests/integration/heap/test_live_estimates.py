@@ -251,6 +251,36 @@ def test_a_stack_that_no_stratum_was_attributed_to_is_not_exact(jdk, tmp_path):
     assert abs(live - 600) <= 5 * error and 1000 < error < 50_000, (live, error)
 
 
+@pytest.mark.jdks(8, 17, 25, daily=1)
+def test_short_threads_have_their_share_in_the_error(jdk, tmp_path):
+    """With threads in traces, each thread's end cuts its strata short. The row of a place has the
+    sum of its threads, and an error that includes them all: of 32 rows, chance leaves fewer than
+    fourteen within one error, or fewer than 26 within two, in less than one run of ten thousand.
+    """
+    rows = []
+    for i in range(4):
+        out = tmp_path / f"{i}.jfr"
+        done = jdk.java(
+            "LiveShortThreads",
+            200,
+            60,
+            i,
+            jvm=("-Xmx512m", jdk.agent(f"heap=sites,thread=y,cutoff=0,format=r,file={out}")),
+        )
+        assert done.returncode == 0, done.stderr
+        truth = [int(n) for n in done.stdout.split()]
+        sites = sorted(
+            (s["trace"][0], s["objects"], s["live_objects"], s.get("live_objects_error", 0))
+            for s in lab.read_json("report", "--json", out)["allocations"]["sites"]
+            if s["class"] == "LiveShortThreads$Kept"
+        )
+        assert [s[1] for s in sites] == [200 * 60] * 8, sites
+        rows += [(live, error, n) for (_, _, live, error), n in zip(sites, truth, strict=True)]
+    within = [sum(abs(live - n) <= k * error for live, error, n in rows) for k in (1, 2)]
+    assert within[0] >= 14 and within[1] >= 26, (within, rows)
+    assert all(0 < error < 0.05 * live for live, error, _ in rows), rows
+
+
 @pytest.mark.jdks(8, 17)
 def test_errors_by_attach(jdk, tmp_path):
     """Also after attach, where most of what was counted is garbage: no error exceeds what one

@@ -169,6 +169,11 @@ extern uint64_t alloc_no_room; /* objects, and threads, for which there was no r
 /* Updates the sites from all counters. */
 void alloc_settle(JNIEnv *jni);
 /*
+ * Returns the variance of the live objects, or bytes, of a site, from the sums of the squares of
+ * what its tracked objects represent, and from that of its division among stacks.
+ */
+double alloc_variance(const struct site *s, double live_squares, double squares, double division);
+/*
  * Corrects the live figures of sites, once they are counted, by what strata that have not ended
  * represent.
  */

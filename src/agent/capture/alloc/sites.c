@@ -547,22 +547,6 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
     pthread_mutex_unlock(&site_table.lock);
 }
 
-/*
- * Returns the variance of a sum of live objects of a site, given the sums of the squared weights of
- * all tracked objects and of those alive, and the variance of the site's count. A stratum always
- * has one tracked object; which site it belongs to and whether it is alive are random. With the
- * share p of those alive, the variance is at most p (1 - p) of the squares, and p^2 of the count's
- * variance. That is estimated from successive strata, because half of the squared difference
- * between two of them has their variance as its mean; so a count that is divided by time or by
- * thread has no variance. The VM samples each object independently, so that the number of samples
- * varies as well.
- */
-static double variance_of(double live_squares, double squares, double division)
-{
-    double p = squares > 0 ? MIN(live_squares / squares, 1) : 0;
-    return live_squares * (1 - p) + p * p * division;
-}
-
 void sites_count_live(JNIEnv *jni)
 {
     static const struct estimate none;
@@ -581,8 +565,9 @@ void sites_count_live(JNIEnv *jni)
     for (size_t i = 0; i < site_table.sites.len && site_table.exact; i++) {
         struct site *s = &site_table.sites.data[i];
         s->variance.objects =
-            variance_of(s->variance.objects, s->squares.objects, s->division.objects);
-        s->variance.bytes = variance_of(s->variance.bytes, s->squares.bytes, s->division.bytes);
+            alloc_variance(s, s->variance.objects, s->squares.objects, s->division.objects);
+        s->variance.bytes =
+            alloc_variance(s, s->variance.bytes, s->squares.bytes, s->division.bytes);
     }
     if (site_table.exact)
         alloc_complete_live();

@@ -21,6 +21,17 @@ struct estimate {
     double objects, bytes;
 };
 
+/*
+ * The part of strata that no tracked object represents, or if a tracked one represents more than
+ * was counted, that difference, which is negative.
+ */
+struct site_rest {
+    double objects, settled; /* settled: how many of their counted objects are in `allocated` */
+    double squares;          /* of what no object represents, for the variance */
+    double most;             /* the largest one that no object represents */
+    double size;             /* bytes of an object */
+};
+
 struct site {
     struct estimate allocated; /* counted */
     struct estimate sampled;   /* estimated from the VM's samples, where nothing is counted */
@@ -34,6 +45,7 @@ struct site {
      * themselves are left out.
      */
     struct estimate squares;
+    struct site_rest cut; /* strata that ended before their end, because their thread ended */
     /* The variance of `allocated` that comes from dividing a place's count among stacks. */
     struct estimate division;
     double followed; /* objects that are, or were until they died, tracked individually */

@@ -62,50 +62,100 @@ void alloc_settle(JNIEnv *jni)
 }
 
 /*
- * Adds `more` objects of about `size` bytes, which no tracked object represents, to the estimate of
- * what is alive of a site, or subtracts them: as many as are alive of its others. `settled` of them
- * are among the site's allocated objects.
+ * Estimates the variance of a sum of live objects of a site, given the sums of the squared weights
+ * of all tracked objects and of those alive, and the variance of the site's count. A stratum always
+ * has one tracked object; which site it belongs to and whether it is alive are random. With the
+ * share p of those alive, the variance is at most p (1 - p) of the squares, and p^2 of the count's
+ * variance. That is estimated from successive strata, because half of the squared difference
+ * between two of them has their variance as its mean; so a count that is divided by time or by
+ * thread has no variance. The VM samples each object independently, so that the number of samples
+ * varies as well.
+ *
+ * Few tracked objects say little about p: one is alive or not, which would leave no variance. The
+ * share of all objects of the site that are alive therefore counts like one of them.
  */
-static void add_live(int64_t number, double more, double settled, double size)
+double alloc_variance(const struct site *s, double live_squares, double squares, double division)
+{
+    if (!(squares > 0))
+        return 0;
+    double p = MIN(live_squares / squares, 1), n = s->squares.objects / (s->most * s->most);
+    double of_all = s->allocated.objects > 0 ? s->live.objects / s->allocated.objects : p;
+    double share = (n * p + MIN(MAX(of_all, 0.0), 1.0)) / (n + 1);
+    return squares * share * (1 - share) + p * p * division;
+}
+
+/*
+ * Adds the rest of strata to the estimate of what is alive of a site, or subtracts it: as many as
+ * are alive of its other objects.
+ */
+static void add_live(struct site *s, const struct site_rest *rest)
 {
     /* Objects that were allocated last may be alive more often, or less often. */
     const double unsure = 0.05;
-    struct site *s = sites_at(number);
-    if (!s)
-        return;
-    double others = MAX(s->allocated.objects - settled, s->live.objects);
-    double alive = (s->live.objects + 0.5) / (others + 1);
-    double objects = MAX(more * alive, -s->live.objects);
+    double others = MAX(s->allocated.objects - rest->settled, s->live.objects);
+    /* Without the half and the one, the sum over the sites of many threads has no bias. */
+    double alive = others > 0 ? s->live.objects / others : 0.5;
+    double objects = MAX(rest->objects * alive, -s->live.objects);
     s->live.objects += objects;
-    s->live.bytes += MAX(objects * size, -s->live.bytes);
-    if (more > 0) {
-        double variance = more * more * MAX(alive * (1 - alive), unsure);
+    s->live.bytes += MAX(objects * rest->size, -s->live.bytes);
+    if (rest->squares > 0) {
+        double variance = rest->squares * MAX(alive * (1 - alive), unsure);
         s->variance.objects += variance;
-        s->variance.bytes += variance * size * size;
-        s->most = MAX(s->most, more);
+        s->variance.bytes += variance * rest->size * rest->size;
+        s->most = MAX(s->most, rest->most);
         s->tracked = true;
     }
 }
 
 /*
- * A stratum that has not ended: none of its objects is tracked yet, or one is that represents more
- * objects than have been counted.
+ * Returns what is left of a stratum that has not ended: none of its objects is tracked yet, or one
+ * is that represents more objects than have been counted.
  */
-static void complete_live(const struct alloc_sampling *l, const struct alloc_counter *c)
+static struct site_rest rest_of(const struct alloc_sampling *l, const struct alloc_counter *c)
 {
     uint64_t from = l->end - l->gap, count = __atomic_load_n(&c->count, __ATOMIC_RELAXED);
     if (!l->end || l->gap <= 1 || l->site < 0 || count < from || !alloc_point(l->point)->offered)
-        return;
+        return (struct site_rest){0};
     bool drawn = __atomic_load_n(&c->next, __ATOMIC_RELAXED) >= l->end;
-    double more = (double)MIN(count - from, l->gap) - (drawn ? (double)l->gap : 0);
-    double settled = l->objects > from ? (double)(l->objects - from) : 0;
-    add_live(l->site, more, settled, (double)alloc_size_of(l->point, c));
+    double more = (double)MIN(count - from, l->gap);
+    double none = drawn ? 0 : more;
+    return (struct site_rest){.objects = more - (drawn ? (double)l->gap : 0),
+                              .settled = l->objects > from ? (double)(l->objects - from) : 0,
+                              .squares = none * none,
+                              .most = none,
+                              .size = (double)alloc_size_of(l->point, c)};
+}
+
+static void complete_live(const struct alloc_sampling *l, const struct alloc_counter *c)
+{
+    struct site *s = sites_at(l->site);
+    struct site_rest rest = rest_of(l, c);
+    if (s && rest.objects != 0)
+        add_live(s, &rest);
+}
+
+/* Keeps the rest of a stratum that ends because its thread has ended. */
+static void cut(const struct alloc_sampling *l, const struct alloc_counter *c)
+{
+    struct site *s = sites_at(l->site);
+    struct site_rest rest = rest_of(l, c);
+    if (!s || rest.objects == 0)
+        return;
+    s->cut.objects += rest.objects;
+    s->cut.settled += rest.settled;
+    s->cut.squares += rest.squares;
+    s->cut.most = MAX(s->cut.most, rest.most);
+    s->cut.size = rest.size;
 }
 
 void alloc_complete_live(void)
 {
     if (alloc_follow != FOLLOW_STACKS)
         return;
+    struct site *s;
+    for (int64_t i = 0; (s = sites_at(i)); i++)
+        if (s->cut.settled > 0)
+            add_live(s, &s->cut);
     for (struct alloc_block *b = alloc_blocks; b; b = b->next)
         for (size_t i = 0; i < b->samplings.len; i++)
             complete_live(&b->samplings.data[i], alloc_counter_of(b, b->samplings.data[i].point));
@@ -115,6 +165,8 @@ void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l)
 {
     struct alloc_counter *c = alloc_counter_of(b, l->point);
     settle_sampling(l, c);
+    if (alloc_follow == FOLLOW_STACKS)
+        cut(l, c);
     l->begin = c->count;
     l->end = 0;
     l->weight = 0;
