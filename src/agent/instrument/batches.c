@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/batches.h"
 
+#include "agent/instrument/pauses.h"
 #include "agent/instrument/stops.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
@@ -24,26 +25,17 @@
  */
 enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
 
-/*
- * SHARE: of a hundred requests that arrive while classes are changed, at most one is delayed by
- * more than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS), and the next
- * stop follows one pause later. Half of this budget is reserved for other effects: code that was
- * discarded is interpreted until it is compiled again, and a capture of the heap requests
- * collections.
- */
-enum { SHARE = 200 };
-
-#define FELT_NS (4 * NS_PER_MS)
-/* if a stop took longer, the VM was waiting for a processor, and pauses would not help */
-#define LONG_NS  (40 * NS_PER_MS)
 #define SLICE_NS (20 * NS_PER_MS)
-/* Limits of all pauses together. The user waits for them, and so do other requests to the VM. */
-#define PAUSES_OF_CLASS_NS (30 * NS_PER_MS)
-#define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
 static atomic_int waiters;        /* threads that wait for the work in progress */
 static _Atomic uint64_t progress; /* done << 32 | of; 0: no work is in progress */
+static struct pauses shared;      /* by the rounds of a start or an end */
+
+void batches_rounds(unsigned n)
+{
+    shared = (struct pauses){.rounds = n};
+}
 
 bool batches_progress(int *ret_done, int *ret_of)
 {
@@ -86,7 +78,14 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
                : vm.version >= 13 ? AT_ONCE
                : vm.version >= 9  ? AT_ONCE_9_TO_12
                                   : AT_ONCE_8;
-    uint64_t budget = MIN((uint64_t)n * PAUSES_OF_CLASS_NS, PAUSES_MOST_NS);
+    /*
+     * Where a batch is a few classes, its pause is short already. Restoring the classes of a
+     * recording that has ended is nobody's round.
+     */
+    bool shares = size == AT_ONCE && b->progress && shared.rounds;
+    const struct pauses own = {.rounds = 1};
+    uint64_t whole = pauses_of_round(shares ? &shared : &own, (unsigned)n);
+    uint64_t budget = whole;
     for (int i = 0, count; i < n && !(paced && ending); i += count) {
         uint64_t start = now_ns(), before = 0, after = 0;
         bool reported = paced && stops_so_far(&before);
@@ -103,12 +102,10 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
         uint64_t took = now_ns() - start;
         uint64_t stop = reported && stops_so_far(&after) ? after - before : took;
         uint64_t batches = (uint64_t)((n - i - count + size - 1) / size);
-        stop = MIN(stop, LONG_NS);
-        uint64_t pause =
-            MAX(MIN(SHARE * (stop - MIN(stop, FELT_NS)), budget / batches), 2 * MIN(took, stop));
-        budget -= MIN(budget, pause);
-        batches_rest(jni, b->pause, pause);
+        batches_rest(jni, b->pause, pauses_next(&budget, stop, took, batches));
     }
+    if (shares)
+        shared.used_ns += whole - budget;
     progress = 0;
 }
 

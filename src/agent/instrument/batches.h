@@ -26,6 +26,11 @@ struct batches {
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
 /*
+ * Tells that a recording begins or ends whose captures change classes in n rounds, each in calls of
+ * batches_run that share these pauses. 0: no more; each call has pauses of its own.
+ */
+void batches_rounds(unsigned n);
+/*
  * Returns whether batches_run is at work, and stores how many classes it has handled and how many
  * there are. Any thread.
  */

@@ -2,6 +2,7 @@
 #include "agent/session/captures.h"
 
 #include "agent/common/fault.h"
+#include "agent/instrument/batches.h"
 #include "agent/vm/flags.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -262,14 +263,25 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/* Returns how many of the rows change classes. */
+static unsigned rounds_of(uint64_t rows)
+{
+    unsigned n = 0;
+    for (int i = 0; i < captures_count; i++)
+        n += captures_has(rows, i) && captures[i]->changes_classes;
+    return n;
+}
+
 int captures_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = 0;
     for (int i = 0; i < captures_count && r == 0 && !vm.attached; i++)
         if (captures_has(s->loaded, i))
             r = check_archive(s, captures[i], why);
+    batches_rounds(rounds_of(s->loaded));
     if (r == 0)
         r = each_row(s, jni, false, why);
+    batches_rounds(0);
     if (r == 0)
         r = begin_rows(s, jni, why);
     s->running = r == 0;
@@ -288,6 +300,7 @@ void captures_start_later(struct session *s, JNIEnv *jni)
 void captures_stop(struct session *s, JNIEnv *jni)
 {
     s->running = false;
+    batches_rounds(rounds_of(s->on));
     for (int k = captures_count - 1; k >= 0; k--) {
         int i = nth_row_to_start(k);
         const struct capture *row = captures[i];
@@ -309,4 +322,5 @@ void captures_stop(struct session *s, JNIEnv *jni)
             row->release(s);
         }
     }
+    batches_rounds(0);
 }

@@ -107,3 +107,37 @@ def test_classes_are_changed_in_small_parts_with_pauses_in_between(
         finally:
             server.kill()
     print(f"JDK {version}, {capture}: {felt} stops were longer than {FELT // MS} ms")
+
+
+@pytest.mark.jdks(21, 25)
+def test_what_stops_all_threads_does_not_depend_on_virtual_threads(jdk, tmp_path):
+    """Attaching with captures that change classes stops all threads once for a batch of classes,
+    whether the program has no virtual threads or 2,000, and the program continues in between.
+    """
+    stops, gaps = {}, {}
+    for n in (0, 2000):
+        printed, log = tmp_path / f"{n}.printed", tmp_path / f"{n}.log"
+        with printed.open("w") as stdout:
+            process = jdk.start_java(
+                "ManyVirtual",
+                n,
+                release=21,
+                jvm=("-Xmx512m", f"-Xlog:safepoint:file={log}"),
+                stdout=stdout,
+                stderr=-1,
+            )
+        lab.wait_for(lambda: printed.stat().st_size > 100, 60, "the program")
+        before = len(printed.read_text().splitlines())
+        captures = ("--threads", "--locks", "*", "--exceptions", "--include", "ManyVirtual*")
+        done = lab.jvmscope(
+            "attach", *captures, "-t", "1s", "-o", tmp_path / f"{n}.jfr", process.pid
+        )
+        assert done.returncode == 0, done.stderr
+        gaps[n] = max(int(ms) for ms in printed.read_text().split()[before:-1])
+        process.kill()
+        kinds = re.findall(r'Safepoint "(\w+)"', log.read_text())
+        stops[n] = sum("Collect" not in k and k not in ("G1PauseCleanup", "Cleanup") for k in kinds)
+    print(stops, gaps)
+    assert stops[0] > 3 and stops[2000] <= 2 * stops[0] + 20, (stops, gaps)
+    # A program that waits for a processor, too, has turns in between.
+    assert gaps[2000] < 5000, (stops, gaps)
