@@ -1020,7 +1020,8 @@ static void cpu_time_is_stated_without_bias(void **state)
                    mean = 0, within = 0, last = -1;
             for (unsigned n = 0; n < 3 * seen[i] + 20; n++) {
                 struct cpu_check check = {0};
-                const struct request_cpu cpu = {(uint64_t)all, (uint64_t)all, n};
+                const struct request_cpu cpu = {
+                    .ns = (uint64_t)all, .sampled_ns = (uint64_t)all, .samples = n};
                 cpu_check_add(&check, &cpu, 1);
                 struct cpu_excess excess = cpu_check_excess(&check, interval, 1);
                 double chance = exp(n * log(truth) - truth - lgamma(n + 1.0));
