@@ -267,8 +267,7 @@ static bool read_site(struct jfr_writer *w, const struct trace_record *r)
     const struct log_site *site = log_site_at((unsigned)r->kind - RECORD_SITE);
     /* traced calls that enclose it do not count that time */
     open_calls_read(&method_trace.open, r);
-    if (!drain_is_recorded(r->time_ns, r->time_ns) ||
-        !budget_allows(&log_budget, r->time_ns))
+    if (!drain_is_recorded(r->time_ns, r->time_ns) || !budget_allows(&log_budget, r->time_ns))
         return true;
     if (site && site->kind == SITE_LOG)
         write_log(w, r, site);

@@ -299,8 +299,7 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
                       .exit = exit,
                       .depth = at,
                       .reading_ns = open_calls_reading(o, at)};
-    if (!drain_is_recorded(own.entry->time_ns, exit->time_ns) ||
-        open_calls_within_agent(o, at)) {
+    if (!drain_is_recorded(own.entry->time_ns, exit->time_ns) || open_calls_within_agent(o, at)) {
         open_calls_remove(&method_trace.open, o, at);
         return;
     }
