@@ -58,7 +58,7 @@ static int send_verb(const struct command *self, const char *operand, const char
 static int copy_so_far(int fd, const char *to)
 {
     char copy[PATH_MAX];
-    bool direct = recording_is_direct(to);
+    bool direct = recording_is_copied(fd, to);
     int n = snprintf(copy, sizeof(copy), direct ? "%s" : "%s.%d.jfr", to, (int)getpid());
     int status =
         n < PATH_MAX ? target_copy(fd, copy) : complain_errno(to, "cannot write", -ENAMETOOLONG);

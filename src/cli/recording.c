@@ -30,6 +30,17 @@ bool recording_is_direct(const char *output)
     return format_of(output) != 'r' || file_name_ends_in(output, ".jfr");
 }
 
+bool recording_is_copied(int fd, const char *output)
+{
+    static const char flight[] = {'F', 'L', 'R', 0};
+    char head[sizeof(flight)];
+    if (!recording_is_direct(output))
+        return false;
+    if (pread(fd, head, sizeof(head), 0) != (ssize_t)sizeof(head))
+        return true;
+    return (memcmp(head, flight, sizeof(flight)) == 0) == (format_of(output) == 'r');
+}
+
 bool recording_check_output(const char *output)
 {
     if (recording_is_direct(output) || export_format_of(output))

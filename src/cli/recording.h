@@ -12,6 +12,11 @@
  * converted from a .jfr.
  */
 bool recording_is_direct(const char *output);
+/*
+ * Returns whether what a VM wrote, open as fd, is copied to the output and not converted: a flight
+ * recording to a .jfr, and HPROF in either of its formats to a file with an extension of HPROF.
+ */
+bool recording_is_copied(int fd, const char *output);
 /* Returns true when the agent or a converter can write the extension; complains otherwise. */
 bool recording_check_output(const char *output);
 /*

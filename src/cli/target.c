@@ -527,7 +527,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     if (target_is_file(fd, to))
         return 0;
     snprintf(from, sizeof(from), "/proc/self/fd/%d", fd);
-    int status = recording_is_direct(to) ? target_copy(fd, to) : convert_copy(from, to);
+    int status = recording_is_copied(fd, to) ? target_copy(fd, to) : convert_copy(from, to);
     /* What could not be written remains where it is, and the message names the place. */
     if (status) {
         keep(vm, path, kept);

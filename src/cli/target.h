@@ -76,9 +76,9 @@ void target_print_messages(const struct buf *answer);
 bool target_is_file(int fd, const char *path);
 /*
  * Writes the recording that the VM wrote at `path`, open as fd (target_open_written), to `to`,
- * converted if the extensions differ. The original is deleted if a command chose its name (`own`),
- * not if the user did. Returns 0, or the exit status after a complaint that says where the
- * recording still is.
+ * converted if that is not what the extension of `to` names. The original is deleted if a command
+ * chose its name (`own`), not if the user did. Returns 0, or the exit status after a complaint that
+ * says where the recording still is.
  */
 int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, bool own);
 /*

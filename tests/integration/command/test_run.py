@@ -512,6 +512,44 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
         process.communicate()
 
 
+@pytest.mark.jdks(8, 17)
+def test_dump_and_stop_write_what_the_extension_names(jdk, jvmscope, tmp_path):
+    """They used to write a flight recording under the name of HPROF, and HPROF under that of a
+    flight recording.
+    """
+    heads = {
+        "jfr": rb"FLR\0",
+        "hprof.txt": rb"JAVA PROFILE 1\.0\.1, created",
+        "hprof": rb"JAVA PROFILE 1\.0\.[12]\0",
+    }
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+
+    def begin(*options):
+        done = jvmscope("attach", "--cpu", "-i", "1ms", *options, process.pid)
+        assert done.returncode == 0, done.stderr
+        lab.use_cpu(process, 0.2)
+
+    for verb in ("dump", "stop"):
+        for extension, head in heads.items():
+            begin("-o", tmp_path / "whole.jfr")
+            out = tmp_path / f"{verb}.{extension}"
+            done = jvmscope(verb, "-o", out, process.pid)
+            assert done.returncode == 0, done.stderr
+            assert re.match(head, out.read_bytes()), (verb, extension)
+            assert samples(out)["methods"][0]["method"] == "Busy.work"
+            if verb == "dump":
+                assert jvmscope("stop", process.pid).returncode == 0
+    for written in ("hprof.txt", "hprof"):
+        first = tmp_path / f"first.{written}"
+        begin("-o", first)
+        done = jvmscope("stop", "-o", tmp_path / "none.jfr", process.pid)
+        assert done.returncode == 1 and str(first) in done.stderr, done.stderr
+        assert "only a flight recording can become one" in done.stderr
+        assert re.match(heads[written], first.read_bytes())
+        assert not (tmp_path / "none.jfr").exists()
+
+
 @pytest.mark.jdks(17)
 def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
     process = jdk.start_java(
@@ -554,23 +592,23 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
     out = tmp_path / "x.jfr"
-    with jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == "ready\n"
-        attach = subprocess.Popen(
-            [lab.BUILD / "jvmscope", "attach", "-t", "600s", "-o", out, str(process.pid)],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    attach = subprocess.Popen(
+        [lab.BUILD / "jvmscope", "attach", "-t", "600s", "-o", out, str(process.pid)],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
-        def sampled():
-            assert attach.poll() is None
-            counters = jvmscope("status", "--json", process.pid).stdout
-            return int((re.search(r'"cpu\.samples":(\d+)', counters) or "00")[1]) > 5
+    def sampled():
+        assert attach.poll() is None
+        counters = jvmscope("status", "--json", process.pid).stdout
+        return int((re.search(r'"cpu\.samples":(\d+)', counters) or "00")[1]) > 5
 
-        lab.wait_for(sampled, 60, "samples")
-        process.terminate()
-        printed = attach.communicate(timeout=60)[1]
-        assert attach.returncode == 0 and "the VM ended" in printed, printed
+    lab.wait_for(sampled, 60, "samples")
+    process.terminate()
+    printed = attach.communicate(timeout=60)[1]
+    assert attach.returncode == 0 and "the VM ended" in printed, printed
     assert samples(out)["total"] > 5
 
 

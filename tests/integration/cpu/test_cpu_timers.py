@@ -226,15 +226,11 @@ def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
         for _ in range(3):
             before = lab.cpu_seconds(process.pid)
             done = lab.jvmscope(
-                "attach",
-                "--agent",
-                "cpu=samples,walker=jvmti,interval=1ms",
-                "-t",
-                "200ms",
-                "-o",
-                out,
-                process.pid,
+                "attach", "--agent", "cpu=samples,walker=jvmti,interval=1ms", process.pid
             )
+            assert done.returncode == 0, done.stderr
+            lab.use_cpu(process, 0.2)
+            done = lab.jvmscope("stop", "-o", out, process.pid)
             assert done.returncode == 0 and process.poll() is None, done.stderr
             total = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["total"]
             assert 0 < total <= 1000 * (lab.cpu_seconds(process.pid) - before) + 40
