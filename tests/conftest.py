@@ -85,6 +85,14 @@ def count_started(popen=subprocess.Popen.__init__):
 count_started()
 
 
+def numbers_in(name):
+    """The numbers in a file's name that may be process ids: neither a date and time nor digits of a
+    random name, which are those of another run's file as often as the ids are many.
+    """
+    name = re.sub(r"\d{8}-\d{6}|[0-9a-f]{16}", "", name)
+    return {int(n) for n in re.findall(r"\d+", name)}
+
+
 def left_behind(at_end=True):
     """Returns the files in shared folders that belong to programs that this process started: their
     names contain the process id. Files of other runs on the machine are not included. At the end,
@@ -92,7 +100,7 @@ def left_behind(at_end=True):
     """
     left = []
     for entry in (e for folder in SHARED for e in os.scandir(folder)):
-        ids = STARTED & {int(n) for n in re.findall(r"\d+", entry.name)}
+        ids = STARTED & numbers_in(entry.name)
         try:
             if not ids or entry.stat(follow_symlinks=False).st_mtime < BEGAN:
                 continue

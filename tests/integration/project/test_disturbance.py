@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import conftest
 import disturbance
 import lab
 from disturbance import Process
@@ -46,6 +47,19 @@ def test_ours_are_all_that_a_process_has_started():
     assert set(disturbance.ours(10, later, mine)) == {10, 7}
     later[11] = Process(30, 1, 3, 0)
     assert set(disturbance.ours(10, later, mine)) == {10, 7}
+
+
+def test_files_that_are_left_are_known_by_a_process_id_and_nothing_else():
+    """The time of another run's ring and the digits of a random name were taken for ids."""
+    for name, numbers in {
+        "jvmscope-11378-20261130-003057.ring": {11378},
+        ".jvmscope-2639cdd8cf793b1e": set(),
+        ".jvmscope-0000000000006752.jfr": set(),
+        ".jvmscope-reply-712-1": {712, 1},
+        "hs_err_pid4711.log": {4711},
+        "java_pid99.hprof": {99},
+    }.items():
+        assert conftest.numbers_in(name) == numbers, name
 
 
 def test_time_of_children_counts_once():
