@@ -2,6 +2,7 @@
 #include "fleet/reading.h"
 
 #include "base/file.h"
+#include "base/forked.h"
 #include "fleet/figures.h"
 #include "fleet/reading_causes.h"
 #include "fleet/readings.h"
@@ -451,11 +452,30 @@ static uint64_t inherited_bytes(void)
 }
 
 /*
- * Reads the profiles and writes the result: 0 or the errno in the first byte, followed by the hash
- * of the parts and the batches, or by the reason.
+ * Opens the upload and closes everything else that the child has inherited. `to` remains open,
+ * too. Returns the upload's descriptor, or -1 if it cannot be opened.
  */
-_Noreturn static void read_in_child(int to, const struct fleet_reading *how)
+static int keep_upload_only(const char *path, int to)
 {
+    int upload = open(path, O_RDONLY | O_CLOEXEC);
+    int keep[] = {MIN(upload, to), MAX(upload, to)};
+    forked_close_others(upload < 0 ? &to : keep, upload < 0 ? 1 : 2);
+    return upload;
+}
+
+/*
+ * Reads the profiles and writes the result: 0 or the errno in the first byte, followed by the hash
+ * of the parts and the batches, or by the reason. Ends when nobody can receive the result.
+ */
+_Noreturn static void read_in_child(int to, const struct fleet_reading *upload, pid_t parent)
+{
+    struct fleet_reading own = *upload, *how = &own;
+    char path[64];
+    forked_end_with(parent);
+    int fd = keep_upload_only(upload->path, to);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (fd >= 0)
+        own.path = path;
     struct fleet_batches b = {0};
     struct buf why = BUF(4096), packed = BUF(how->limits->memory);
     signal(SIGXCPU, SIG_DFL);
@@ -520,8 +540,8 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
 
 /*
  * Starts the process that reads, with a pipe from it. While this process has the write end of the
- * pipe, no other reader may be forked, because it would inherit that end, and the pipe would stay
- * open until it exits.
+ * pipe, no other reader may be forked, because it would have that end until it has closed what it
+ * inherited.
  */
 static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_from)
 {
@@ -531,9 +551,10 @@ static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_fro
     if (pipe2(ends, O_CLOEXEC) < 0) {
         r = -errno;
     } else {
+        pid_t self = getpid();
         *ret = fork();
         if (*ret == 0)
-            read_in_child(ends[1], how);
+            read_in_child(ends[1], how, self);
         r = *ret < 0 ? -errno : 0;
         close(ends[1]);
         *ret_from = ends[0];

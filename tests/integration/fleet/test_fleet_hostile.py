@@ -4,13 +4,28 @@ uses less than 512 MB.
 """
 import contextlib
 import gzip
+import http.client
+import os
+import signal
 import socket
 import sqlite3
 import threading
+import time
 
 import pytest
 
-from fleet_lab import NOW, children_of, collector, field, peak_mb, pprof, stacks, total, varint
+from fleet_lab import (
+    NOW,
+    Collector,
+    children_of,
+    collector,
+    field,
+    peak_mb,
+    pprof,
+    stacks,
+    total,
+    varint,
+)
 
 MILLION = 1_000_000
 
@@ -206,3 +221,68 @@ def test_readers_that_do_not_read_keep_nobody_out(tmp_path):
                 c.send(stacks(a=1), service="t", id=str(i), **{"from": NOW})
             assert len(c.request("GET", "/v1/fleet/flame")[1]) > 2 * 1000 * 1000
         assert total(c, "--service", "t") == 20
+
+
+def open_files(pid):
+    """What a process has open, except for its standard streams."""
+    files = []
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            if int(fd) > 2:
+                files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return files
+
+
+def is_alive(pid):
+    with contextlib.suppress(OSError):
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    return False
+
+
+def until(holds, seconds=30):
+    end = time.monotonic() + seconds
+    while not holds() and time.monotonic() < end:
+        time.sleep(0.005)
+    return holds()
+
+
+def test_readers_end_with_a_collector_that_is_killed(tmp_path):
+    """They have nothing of the collector's open, least of all the port, which is free at once, and
+    not one of them waits for a reader of its result.
+    """
+    body = "".join(f"App.main;{'x' * 500}.f{i} 1\n" for i in range(40000))
+    c = Collector(tmp_path)
+    senders = [
+        threading.Thread(target=post_and_lose, args=(c, body, str(i)), daemon=True)
+        for i in range(2)
+    ]
+    for s in senders:
+        s.start()
+    readers = set()
+
+    def one_has_little_open():
+        readers.update(children_of(c.process.pid))
+        return any(
+            len(files) == 2 and sum(f.startswith("pipe:") for f in files) == 1
+            for files in map(open_files, readers)
+        )
+
+    try:
+        assert until(one_has_little_open), [open_files(p) for p in readers]
+        readers.update(children_of(c.process.pid))
+        c.kill()
+        assert until(lambda: not any(is_alive(p) for p in readers)), readers
+        with socket.socket() as again:
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            again.bind(("127.0.0.1", c.port))
+            again.listen()
+    finally:
+        for p in filter(is_alive, readers):
+            os.kill(p, signal.SIGKILL)
+    for s in senders:
+        s.join()
+
+
+def post_and_lose(c, body, name):
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        c.send(body, service="s", id=name, **{"from": NOW})

@@ -6,6 +6,7 @@
  */
 #include "agent/capture/triggers/triggers.h"
 
+#include "base/forked.h"
 #include "base/macro.h"
 
 #include <errno.h>
@@ -13,47 +14,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
-
-enum { CLOSE_RANGE = 436 }; /* the number of the system call on every architecture */
-
-struct entry64 { /* as getdents64 returns it */
-    uint64_t inode;
-    int64_t next;
-    uint16_t length;
-    uint8_t type;
-    char name[];
-};
-
-/* Closes descriptors from 3 on, as /proc lists them, where the kernel has no close_range. */
-static void close_listed(void)
-{
-    uint64_t buffer[512];
-    int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
-    bool closed = dir >= 0;
-    while (closed) {
-        closed = false;
-        (void)lseek(dir, 0, SEEK_SET);
-        for (long n; (n = syscall(SYS_getdents64, dir, buffer, sizeof(buffer))) > 0;) {
-            for (long at = 0; at < n;) {
-                const struct entry64 *e =
-                    (const struct entry64 *)(const void *)((const char *)buffer + at);
-                int fd = 0;
-                for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
-                    fd = 10 * fd + (*p - '0');
-                if (fd > 2 && fd != dir)
-                    closed = close(fd) == 0 || closed;
-                at += e->length;
-            }
-        }
-    }
-    if (dir >= 0)
-        close(dir);
-}
 
 /* Executes the shell in the child. Returns only if that fails. */
 static void become(char *const *argv, char *const *envp)
@@ -68,8 +32,7 @@ static void become(char *const *argv, char *const *envp)
     int null = open("/dev/null", O_RDWR);
     for (int i = 0; i <= 2 && null >= 0; i++)
         dup2(null, i);
-    if (syscall(CLOSE_RANGE, 3, ~0U, 0) < 0)
-        close_listed();
+    forked_close_others(NULL, 0);
     execve(argv[0], argv, envp);
 }
 
