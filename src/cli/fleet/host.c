@@ -71,22 +71,29 @@ static const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
 
 enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60 };
 
+/* A VM that cannot be recorded, and for which this has been reported. */
+struct left_out {
+    pid_t pid;
+    bool is_tried; /* in every round, because the reason will pass */
+};
+
 struct host {
     const struct host_options *o;
     struct spool spool;
     struct sender sender;
     struct watched_list list;
-    VEC(pid_t) left_out; /* VMs that cannot be recorded, and for which this has been reported */
-    bool unsaved;        /* the state of a VM could not be stored, which has been reported */
+    VEC(struct left_out) left_out;
+    bool unsaved; /* the state of a VM could not be stored, which has been reported */
 };
 
 /* ---- other commands */
 
 /*
- * Runs this program with other arguments, terminated by NULL, and waits. `messages` receives what
- * it prints on standard error. Returns its exit status, or -1.
+ * Runs this program with other arguments, terminated by NULL, and waits. `out` receives what it
+ * prints, with what it prints on standard error if with_messages is set; otherwise that is dropped,
+ * as a note within an answer would spoil it. Returns its exit status, or -1.
  */
-static int run_self(const char *const *arguments, struct buf *messages)
+static int run_self(const char *const *arguments, struct buf *out, bool with_messages)
 {
     int ends[2];
     pid_t child;
@@ -96,7 +103,10 @@ static int run_self(const char *const *arguments, struct buf *messages)
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    if (with_messages)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+    else
+        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
     int r =
         posix_spawn(&child, "/proc/self/exe", &actions, NULL, (char *const *)arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -106,7 +116,7 @@ static int run_self(const char *const *arguments, struct buf *messages)
         _cleanup_free_ uint8_t *text = NULL;
         size_t len = 0;
         if (file_read_all(ends[0], 1 << 20, &text, &len) == 0)
-            buf_bytes(messages, text, len);
+            buf_bytes(out, text, len);
         while (waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
         status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -115,12 +125,19 @@ static int run_self(const char *const *arguments, struct buf *messages)
     return status;
 }
 
-/* Returns the first line of messages, without the program's name. */
-static const char *first_line(struct buf *messages)
+/*
+ * Returns the reason that a command which failed has given: its last line that is no note, without
+ * the program's name. Its progress may precede it.
+ */
+static const char *reason_in(struct buf *messages)
 {
-    static const char name[] = "jvmscope: ";
-    const char *text = send_first_line(messages);
-    return strncmp(text, name, strlen(name)) == 0 ? text + strlen(name) : text;
+    static const char name[] = "jvmscope: ", note[] = "note: ";
+    const char *reason = "no reason was given";
+    for (char *rest = (char *)buf_str(messages), *line; (line = strsep(&rest, "\n"));)
+        if (strncmp(line, name, strlen(name)) == 0 &&
+            strncmp(line + strlen(name), note, strlen(note)) != 0)
+            reason = line + strlen(name);
+    return reason;
 }
 
 /* ---- VMs */
@@ -144,15 +161,25 @@ static uint64_t start_of(pid_t pid)
     return start;
 }
 
-static void leave_out(struct host *h, const struct vm *vm, const char *why)
+static struct left_out *find_left_out(struct host *h, pid_t pid)
 {
-    char pid[16];
     for (size_t i = 0; i < h->left_out.len; i++)
-        if (h->left_out.data[i] == vm->pid)
-            return;
+        if (h->left_out.data[i].pid == pid)
+            return &h->left_out.data[i];
+    return NULL;
+}
+
+static void leave_out(struct host *h, const struct vm *vm, const char *why, bool for_now)
+{
+    struct left_out *known = find_left_out(h, vm->pid);
+    char pid[16];
+    if (known) {
+        known->is_tried = for_now;
+        return;
+    }
     snprintf(pid, sizeof(pid), "%d", vm->pid);
-    complain(pid, "left out", why);
-    (void)!vec_push(&h->left_out, vm->pid);
+    complain(pid, for_now ? "left out for now" : "left out", why);
+    (void)!vec_push(&h->left_out, ((struct left_out){vm->pid, for_now}));
 }
 
 /* ---- taking profiles */
@@ -173,19 +200,32 @@ static char *ring_in_folders(pid_t pid)
     return found;
 }
 
+enum recording { RECORDING_NONE, RECORDING_ALWAYS, RECORDING_OTHER };
+
 /*
- * Returns the file of the ring into which a VM records, as the agent reports it, or NULL if
- * unknown.
+ * Returns what a VM records, as its agent reports it. *ret_ring becomes the file of the ring of a
+ * recording that is always on, or NULL if unknown.
  */
-static char *ring_of(pid_t pid)
+static enum recording recording_of(pid_t pid, char **ret_ring)
 {
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     char number[16];
     snprintf(number, sizeof(number), "%d", pid);
     const char *const arguments[] = {"jvmscope", "status", "--json", number, NULL};
-    char *file =
-        run_self(arguments, &answer) == 0 ? json_view_text(buf_str(&answer), "file") : NULL;
-    return file ? file : ring_in_folders(pid);
+    *ret_ring = NULL;
+    if (run_self(arguments, &answer, false) != 0)
+        return RECORDING_NONE;
+    char *file = json_view_text(buf_str(&answer), "file");
+    if (file && strstr(buf_str(&answer), "\"ring.size\":")) {
+        /* The VM's working directory is not this one. */
+        *ret_ring = *file == '/' ? file : NULL;
+        if (*file != '/')
+            free(file);
+        return RECORDING_ALWAYS;
+    }
+    enum recording found = file ? RECORDING_OTHER : RECORDING_NONE;
+    free(file);
+    return found;
 }
 
 /* The command line of `attach` in a VM, without the process id. */
@@ -221,17 +261,17 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     if (!attach_words_split(&words, h->o->record ? h->o->record : ""))
         return -ENOMEM;
     words.list[words.n] = pid;
-    int status = run_self(words.list, &messages);
+    int status = run_self(words.list, &messages, true);
     free(words.text);
-    if (status == 0) {
-        w->ring = ring_of(vm->pid);
-    } else if (w->from_disk) {
-        /* An earlier host was killed while its `attach` was running. That attach has ended. */
-        w->ring = ring_in_folders(vm->pid);
-    } else {
-        leave_out(h, vm, first_line(&messages));
+    enum recording recording = recording_of(vm->pid, &w->ring);
+    if (status != 0 && recording != RECORDING_ALWAYS && !w->from_disk) {
+        leave_out(h, vm, reason_in(&messages), recording == RECORDING_OTHER);
         return -EIO;
     }
+    /* If it is from the disk, an earlier host was killed while its `attach` was running. */
+    w->is_others = status != 0 && !w->from_disk;
+    if (!w->ring && !w->is_others)
+        w->ring = ring_in_folders(vm->pid);
     w->attached = true;
     watched_save(w, &h->spool);
     return 0;
@@ -257,11 +297,11 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
         w->taken_ns && began_ns >= w->taken_ns ? began_ns - w->taken_ns + BEFORE_NS : ALL_NS;
     snprintf(last, sizeof(last), "%" PRIu64 "ms", age / NS_PER_MS);
     const char *const arguments[] = {"jvmscope", "dump", "--last", last, "-o", body, source, NULL};
-    if (run_self(arguments, &messages) != 0) {
+    if (run_self(arguments, &messages, true) != 0) {
         unlink(body);
         /* A VM that is ending refuses once; the next round takes its last profile from its ring. */
         if (at_its_end ? w->tries == 0 : ++w->failures == 2)
-            complain(source, "no profile", first_line(&messages));
+            complain(source, "no profile", reason_in(&messages));
         return -EIO;
     }
     w->failures = 0;
@@ -323,7 +363,7 @@ static void update_vm(struct host *h, const struct vm *vm)
     if (!vm_matches(vm, h->o->match) || !one.start)
         return;
     if (why) {
-        leave_out(h, vm, why);
+        leave_out(h, vm, why, false);
         return;
     }
     /*
@@ -336,9 +376,9 @@ static void update_vm(struct host *h, const struct vm *vm)
     if (vm->dies_of_quit || vm_is_stopped(vm))
         return;
     if (!w) {
-        for (size_t i = 0; i < h->left_out.len; i++)
-            if (h->left_out.data[i] == vm->pid)
-                return;
+        const struct left_out *left_out = find_left_out(h, vm->pid);
+        if (left_out && !left_out->is_tried)
+            return;
         /*
          * The state is stored before the attach, so that the attach is known even if this process
          * is killed before it ends.
@@ -388,7 +428,7 @@ static void see_off(struct host *h)
                 h->list.vms.data[kept++] = w;
                 continue;
             }
-            if (w.ring)
+            if (w.ring && !w.is_others)
                 unlink(w.ring);
         }
         watched_forget(&w, &h->spool);
@@ -409,10 +449,10 @@ static void forget_left_out(struct host *h, const struct vm_list *list)
 {
     size_t kept = 0;
     for (size_t i = 0; i < h->left_out.len; i++) {
-        pid_t pid = h->left_out.data[i];
-        if (has(list->vms.data, list->vms.len, pid) ||
-            has(list->left_out.data, list->left_out.len, pid))
-            h->left_out.data[kept++] = pid;
+        struct left_out l = h->left_out.data[i];
+        if (has(list->vms.data, list->vms.len, l.pid) ||
+            has(list->left_out.data, list->left_out.len, l.pid))
+            h->left_out.data[kept++] = l;
     }
     h->left_out.len = kept;
 }
@@ -451,7 +491,7 @@ static void round_of(struct host *h)
         update_vm(h, &list.vms.data[i]);
     for (size_t i = 0; i < list.left_out.len; i++)
         if (vm_matches(&list.left_out.data[i], h->o->match))
-            leave_out(h, &list.left_out.data[i], target_missing_right());
+            leave_out(h, &list.left_out.data[i], target_missing_right(), false);
     see_off(h);
     vm_list_release(&list);
     uint64_t dropped = h->spool.dropped;
@@ -503,9 +543,9 @@ static int check_record(const char *record)
     if (!attach_words_split(&words, record))
         return wrong("--record", "too many options");
     words.list[words.n] = "2147483647";
-    int status = run_self(words.list, &messages);
+    int status = run_self(words.list, &messages, true);
     free(words.text);
-    return status == 1 ? 0 : wrong("--record takes options of attach", first_line(&messages));
+    return status == 1 ? 0 : wrong("--record takes options of attach", reason_in(&messages));
 }
 
 static int check(const struct host_options *o)

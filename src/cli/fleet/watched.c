@@ -24,14 +24,16 @@ static void state_path(const struct watched *w, const struct spool *s, char path
     snprintf(path, PATH_LEN, "%s/%d-%" PRIu64 ".taken", s->folder, w->pid, w->start);
 }
 
-/* Three lines: position and time taken, the ring's path, the VM's labels. */
+/*
+ * Three lines: position, time taken and whose the ring is; the ring's path; the VM's labels.
+ */
 void watched_save(struct watched *w, const struct spool *s)
 {
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
     _cleanup_(buf_release) struct buf text = BUF(STATE_MAX);
     char path[PATH_LEN];
     state_path(w, s, path);
-    buf_printf(&text, "%" PRId64 " %" PRIu64 "\n%s\n%s\n", w->after, w->taken_ns,
+    buf_printf(&text, "%" PRId64 " %" PRIu64 " %d\n%s\n%s\n", w->after, w->taken_ns, w->is_others,
                w->ring ? w->ring : "", w->query);
     int r = buf_error(&text) ? buf_error(&text) : out_file_open_private(&out, path);
     if (r == 0)
@@ -104,10 +106,13 @@ static void read_state(struct watched_list *to, const struct spool *s, const cha
     if (file_read_path(path, STATE_MAX, &text, &len) < 0)
         return;
     char *rest = (char *)text, *after = strsep(&rest, "\n");
-    if (!after || sscanf(after, "%" SCNd64 " %" SCNu64, &w.after, &w.taken_ns) != 2)
+    int is_others = 0;
+    if (!after ||
+        sscanf(after, "%" SCNd64 " %" SCNu64 " %d", &w.after, &w.taken_ns, &is_others) < 2)
         return;
+    w.is_others = is_others;
     w.ring = take_line(&rest);
-    w.attached = w.ring;
+    w.attached = w.ring || w.is_others;
     w.query = take_line(&rest);
     read_spooled(&w, s);
     if (!w.query || vec_push(&to->vms, w) < 0)

@@ -23,6 +23,7 @@ struct watched {
     char *query;       /* its origin, as the query of a URL */
     int64_t after;     /* the position up to which the ring has been copied */
     bool attached;     /* the agent is known to record */
+    bool is_others;    /* the VM was always recording before this command came; its ring stays */
     bool from_disk;    /* an earlier run of the command found it */
     bool is_listed;    /* in the list of this round */
     bool is_saved;     /* the file contains the current state */

@@ -11,6 +11,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import tempfile
 import time
 import zipfile
 
@@ -271,6 +272,75 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
         whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
         assert total(c) == whole > before
         assert not os.path.exists(ring)
+
+
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("place", ["own", "named", "memory"])
+def test_a_vm_that_is_always_recording_already_is_sent(jdk, tmp_path, place):
+    """It keeps its options and its ring, whose place the host did not choose."""
+    jar = busy_jar(tmp_path)
+    ring = tmp_path / "mine.ring"
+    always = {"own": "always=y", "named": f"always=y,file={ring}", "memory": "always=memory"}[place]
+    vm = jdk.start(
+        "java", jdk.agent(always + ",cpu=samples"), "-jar", jar, "600", stdout=subprocess.PIPE
+    )
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, jar.name)
+        try:
+            lab.wait_for(lambda: total(c), 120, "a profile that is sent")
+            host.kill()
+            host.start()
+            sent = total(c)
+            lab.wait_for(lambda: total(c) > sent, 120, "another profile")
+            file = lab.read_json("status", "--json", vm.pid)["file"]
+            end(vm)
+            lab.wait_for(lambda: not left_in(tmp_path / "spool"), 120, "the rest is taken")
+            host.stop()
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+        assert "left out" not in (tmp_path / "host.err").read_text()
+        if place == "memory":
+            return
+        assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", file).returncode == 0
+        os.unlink(file)
+        whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
+        assert total(c) == whole
+
+
+@pytest.mark.jdks(17)
+def test_a_vm_is_sent_once_its_other_recording_has_ended(jdk, tmp_path):
+    """The reason is given once, and is not what the command noted about something else."""
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "600", stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    leftover = pathlib.Path(tempfile.gettempdir()) / f".jvmscope-{os.getpid():016x}.jfr"
+    leftover.write_bytes(b"FLR\0")
+    try:
+        with collector(tmp_path) as c:
+            begun = lab.jvmscope("attach", "-o", tmp_path / "other.jfr", vm.pid)
+            assert begun.returncode == 0, begun.stderr
+            host = Host(tmp_path, c.port, jar.name)
+            try:
+                reported = lab.wait_for(
+                    lambda: re.findall("left out.*", (tmp_path / "host.err").read_text()),
+                    120,
+                    "the VM is left out",
+                )
+                assert lab.jvmscope("stop", vm.pid).returncode == 0
+                lab.wait_for(lambda: total(c), 120, "a profile that is sent")
+                host.stop()
+            finally:
+                if host.process.poll() is None:
+                    host.kill()
+            end(vm)
+            assert reported == [
+                f"left out for now: {vm.pid}: cannot record: already recording to {tmp_path}/other.jfr; "
+                f"end that recording with: jvmscope stop {vm.pid}"
+            ]
+    finally:
+        leftover.unlink()
 
 
 @pytest.mark.jdks(17)
