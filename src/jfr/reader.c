@@ -235,6 +235,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
         r->info.start_ns = k->index == 0 ? k->start_ns : MIN(r->info.start_ns, k->start_ns);
         int64_t end_ns = (int64_t)((uint64_t)k->start_ns + (uint64_t)k->duration_ns);
         r->info.end_ns = MAX(r->info.end_ns, end_ns);
+        r->info.flushed_ns = r->info.end_ns;
     }
     *ret_why = "an empty file is not a flight recording";
     return r->chunks.len ? 0 : -EBADMSG;
@@ -252,10 +253,35 @@ static bool is_ours(struct rec_chunk *k)
 }
 
 /*
- * Returns whether this is a recording of our agent that was not ended: only our writer marks the
- * last chunk when it ends.
+ * Returns the end of the last event of a chunk. Events are in the file before the header, which has
+ * the time of the last flush, says so.
  */
-static bool is_unended(const struct recording *r)
+static int64_t last_end_ns(struct rec_chunk *k)
+{
+    int64_t last = INT64_MIN;
+    uint32_t size;
+    uint64_t id;
+    const uint8_t *body, *at = k->start + JFR_CHUNK_HEAD;
+    for (; at < k->end && (body = rec_event_head(k, at, k->end, &size, &id)); at += size) {
+        const struct type *t = id > TYPE_CHECKPOINT ? rec_chunk_type(k, id) : NULL;
+        struct rec_event e;
+        int64_t end;
+        if (!t || !t->starts)
+            continue;
+        rec_chunk_fill_event(k, t, at, body, at + size, &e);
+        if (!__builtin_add_overflow(e.start_ns, e.duration_ns, &end))
+            last = MAX(last, end);
+    }
+    if (k->recording->mapped)
+        pages_forget(k->start, (size_t)(k->end - k->start));
+    return last;
+}
+
+/*
+ * Returns whether this is a recording of our agent that was not ended: only our writer marks the
+ * last chunk when it ends. If it is, its end becomes that of its last event.
+ */
+static bool is_unended(struct recording *r)
 {
     bool ours = false;
     for (size_t i = 0; i < r->chunks.len; i++) {
@@ -265,9 +291,14 @@ static bool is_unended(const struct recording *r)
     if (!ours)
         return false;
     /* Chunks of the VM's recorder may follow. */
-    for (size_t i = r->chunks.len; i-- > 0;)
-        if (is_ours(r->chunks.data[i]))
-            return !r->chunks.data[i]->final;
+    for (size_t i = r->chunks.len; i-- > 0;) {
+        struct rec_chunk *k = r->chunks.data[i];
+        if (!is_ours(k))
+            continue;
+        if (!k->final && k->state == CHUNK_READY)
+            r->info.end_ns = MAX(r->info.end_ns, last_end_ns(k));
+        return !k->final;
+    }
     return true;
 }
 

@@ -101,10 +101,10 @@ struct rec_type {
 struct rec_info {
     uint64_t chunks, bytes;
     /*
-     * From the chunks' headers. For the recording of a killed process end_ns is the time of the
-     * last flush.
+     * From the chunks' headers. If the recording is unended, end_ns is the end of its last event,
+     * and not everything that happened after flushed_ns, the time of the last flush, is in it.
      */
-    int64_t start_ns, end_ns;
+    int64_t start_ns, end_ns, flushed_ns;
     /* Bytes are missing or damaged. Known once the iteration has passed them. */
     bool truncated;
     const char *why; /* a description, when truncated */

@@ -271,6 +271,7 @@ int losses_merge(struct losses *to, const struct losses *from)
     to->unended = to->unended || from->unended;
     to->cut = to->cut || from->cut;
     to->end_s = MAX(to->end_s, from->end_s);
+    to->flushed_s = MAX(to->flushed_s, from->flushed_s);
     return r;
 }
 
@@ -306,6 +307,7 @@ static void read_info(struct losses *l, const struct recording *r)
     if (info.truncated && !info.cut)
         snprintf(l->damage, sizeof(l->damage), "%s (at byte %" PRIu64 ")", info.why, info.at);
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
+    l->flushed_s = (double)(info.flushed_ns - info.start_ns) / 1e9;
     keep_within(l, info.end_ns);
 }
 
@@ -478,10 +480,12 @@ static void counted_sentence(const struct losses *l, struct buf *out)
 
 bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
-    if (l->unended)
+    if (l->unended) {
         buf_printf(out, "the recording was not ended: everything after %.2f s is missing",
                    l->end_s);
-    else if (l->cut) /* its header has the length of the recording, not of what is left */
+        if (l->end_s - l->flushed_s >= 0.005)
+            buf_printf(out, ", and some of what happened after %.2f s", l->flushed_s);
+    } else if (l->cut) /* its header has the length of the recording, not of what is left */
         buf_string(out, "the file is cut: the end of the recording is missing");
     if (lacks_end(l))
         counted_sentence(l, out);

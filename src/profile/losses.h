@@ -77,7 +77,8 @@ struct losses {
     bool cut; /* the file ends before the recording does */
     /* Bytes that cannot be read follow or are within it; "" if there are none, or it is cut. */
     char damage[160];
-    double end_s; /* how far an unended recording reaches, in seconds from its start */
+    /* in seconds from the start of an unended recording: its last event; up to where it is whole */
+    double end_s, flushed_s;
 };
 
 void losses_release(struct losses *l);
