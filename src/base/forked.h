@@ -11,7 +11,7 @@
 /*
  * Closes all descriptors from 3 on, except for those in `keep`, which are in ascending order. A
  * child that keeps what it inherited also keeps its parent's port, and the reading end of its own
- * pipe, so that it is never told that nobody reads.
+ * pipe, so that it never learns that nobody reads.
  */
 void forked_close_others(const int *keep, size_t n);
 

@@ -400,6 +400,41 @@ const char *contents_shown_by(const char *path, const char *words)
     return found;
 }
 
+static int note_table(void *context, const struct hprof_text_item *item)
+{
+    bool *has_table = context;
+    *has_table = item->kind == HPROF_ITEM_RANKED_BEGIN || item->kind == HPROF_ITEM_SITES_BEGIN ||
+                 item->kind == HPROF_ITEM_OLD_BEGIN || item->kind == HPROF_ITEM_HEAP_BEGIN;
+    return *has_table ? -ECANCELED : 0;
+}
+
+static bool hprof_has_table(struct hprof_reader *reader)
+{
+    struct hprof_record record;
+    while (hprof_next(reader, &record))
+        if (record.tag == HPROF_CPU_SAMPLES || record.tag == HPROF_ALLOC_SITES ||
+            record.tag == HPROF_HEAP_SUMMARY || record.tag == HPROF_HEAP_DUMP ||
+            record.tag == HPROF_HEAP_DUMP_SEGMENT)
+            return true;
+    return false;
+}
+
+bool contents_lacks_tables(const char *path)
+{
+    struct hprof_text_summary summary;
+    struct hprof_reader reader;
+    struct file_map map = {0};
+    bool lacks = false, has_table = false;
+    if (file_map_open(&map, path) < 0)
+        return false;
+    if (hprof_reader_init(&reader, map.data, map.len) == 0)
+        lacks = !hprof_has_table(&reader);
+    else
+        lacks = hprof_text_read(map.data, map.len, note_table, &has_table, &summary) == 0;
+    file_map_release(&map);
+    return lacks;
+}
+
 int contents_complain(const char *path, const char *const *options, const char *what,
                       const char *why)
 {

@@ -22,6 +22,11 @@ int contents_report(const char *path, const char *shown);
  */
 const char *contents_shown_by(const char *path, const char *words);
 /*
+ * Returns true for HPROF's output without any of the tables that an agent writes when its
+ * recording ends, even if they have no rows: whatever was recorded is not in the file.
+ */
+bool contents_lacks_tables(const char *path);
+/*
  * Complains that a recording holds none of what the agent's options ("trace", ..., NULL) record,
  * with the reason if it was made with one of them; otherwise with `what` and `why`. Returns 1.
  */

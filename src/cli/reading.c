@@ -305,6 +305,10 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
             return complain_of_metric(p, s->metric, path);
         }
     }
+    if (contents_lacks_tables(path))
+        return complain(path, "holds no samples",
+                        "HPROF's tables are written when the recording ends, and this file has "
+                        "none: the program was killed, or is still recording");
     const char *shown_by = contents_shown_by(path, NULL);
     _cleanup_(buf_release) struct buf next = BUF(2 * PATH_MAX);
     if (shown_by && strcmp(shown_by, "report") != 0)

@@ -273,6 +273,13 @@ const char *recording_replaced(const char *output)
     return *older && strcmp(older, output) == 0 ? REPLACED : "";
 }
 
+/* Returns whether the tables that the recording was to get at its end are missing. */
+static bool lacks_tables(const struct capture_options *c, const char *path)
+{
+    const char *words = c ? buf_str(&c->options) : "";
+    return !strstr(words, "onoom=") && !strstr(words, "doe=n") && contents_lacks_tables(path);
+}
+
 static bool announce(const struct capture_options *c, const char *path, const char *shown,
                      const char *where, bool ended)
 {
@@ -288,7 +295,11 @@ static bool announce(const struct capture_options *c, const char *path, const ch
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
     /* For a recording, contents_report reports what is missing. */
-    if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by)
+    if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by &&
+        lacks_tables(c, path))
+        complain(shown, "the recording was not ended: everything is lost",
+                 "this format gets what was recorded only at the end; a .jfr gets it all the time");
+    else if (direct && !file_name_ends_in(shown, ".jfr") && !*where && !shown_by)
         complain(shown, "holds nothing that a command would show",
                  c && strstr(buf_str(&c->options), "onoom=") ? "no OutOfMemoryError was thrown"
                                                              : NULL);
@@ -298,7 +309,7 @@ static bool announce(const struct capture_options *c, const char *path, const ch
 int recording_announce(const struct capture_options *c, const char *output)
 {
     if (!announce(c, output, output, "", true))
-        return 0;
+        return recording_is_direct(output) && lacks_tables(c, output);
     losses_report_file(output, NULL);
     return contents_report(output, output);
 }

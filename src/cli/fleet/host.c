@@ -6,6 +6,7 @@
 #include "base/pattern.h"
 #include "cli/commands.h"
 #include "cli/fleet/origin.h"
+#include "cli/fleet/self.h"
 #include "cli/fleet/send.h"
 #include "cli/fleet/spool.h"
 #include "cli/fleet/watched.h"
@@ -20,11 +21,9 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 struct host_options {
     const char *match, *to, *token, *spool, *record, *labels;
@@ -85,60 +84,6 @@ struct host {
     VEC(struct left_out) left_out;
     bool unsaved; /* the state of a VM could not be stored, which has been reported */
 };
-
-/* ---- other commands */
-
-/*
- * Runs this program with other arguments, terminated by NULL, and waits. `out` receives what it
- * prints, with what it prints on standard error if with_messages is set; otherwise that is dropped,
- * as a note within an answer would spoil it. Returns its exit status, or -1.
- */
-static int run_self(const char *const *arguments, struct buf *out, bool with_messages)
-{
-    int ends[2];
-    pid_t child;
-    posix_spawn_file_actions_t actions;
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    if (with_messages)
-        posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-    else
-        posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    int r =
-        posix_spawn(&child, "/proc/self/exe", &actions, NULL, (char *const *)arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    int status = -1;
-    if (r == 0) {
-        _cleanup_free_ uint8_t *text = NULL;
-        size_t len = 0;
-        if (file_read_all(ends[0], 1 << 20, &text, &len) == 0)
-            buf_bytes(out, text, len);
-        while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-            ;
-        status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    }
-    close(ends[0]);
-    return status;
-}
-
-/*
- * Returns the reason that a command which failed has given: its last line that is no note, without
- * the program's name. Its progress may precede it.
- */
-static const char *reason_in(struct buf *messages)
-{
-    static const char name[] = "jvmscope: ", note[] = "note: ";
-    const char *reason = "no reason was given";
-    for (char *rest = (char *)buf_str(messages), *line; (line = strsep(&rest, "\n"));)
-        if (strncmp(line, name, strlen(name)) == 0 &&
-            strncmp(line + strlen(name), note, strlen(note)) != 0)
-            reason = line + strlen(name);
-    return reason;
-}
 
 /* ---- VMs */
 
@@ -213,7 +158,7 @@ static enum recording recording_of(pid_t pid, char **ret_ring)
     snprintf(number, sizeof(number), "%d", pid);
     const char *const arguments[] = {"jvmscope", "status", "--json", number, NULL};
     *ret_ring = NULL;
-    if (run_self(arguments, &answer, false) != 0)
+    if (self_run(arguments, &answer, false) != 0)
         return RECORDING_NONE;
     char *file = json_view_text(buf_str(&answer), "file");
     if (file && strstr(buf_str(&answer), "\"ring.size\":")) {
@@ -261,11 +206,11 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     if (!attach_words_split(&words, h->o->record ? h->o->record : ""))
         return -ENOMEM;
     words.list[words.n] = pid;
-    int status = run_self(words.list, &messages, true);
+    int status = self_run(words.list, &messages, true);
     free(words.text);
     enum recording recording = recording_of(vm->pid, &w->ring);
     if (status != 0 && recording != RECORDING_ALWAYS && !w->from_disk) {
-        leave_out(h, vm, reason_in(&messages), recording == RECORDING_OTHER);
+        leave_out(h, vm, self_reason(&messages), recording == RECORDING_OTHER);
         return -EIO;
     }
     /* If it is from the disk, an earlier host was killed while its `attach` was running. */
@@ -297,11 +242,11 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
         w->taken_ns && began_ns >= w->taken_ns ? began_ns - w->taken_ns + BEFORE_NS : ALL_NS;
     snprintf(last, sizeof(last), "%" PRIu64 "ms", age / NS_PER_MS);
     const char *const arguments[] = {"jvmscope", "dump", "--last", last, "-o", body, source, NULL};
-    if (run_self(arguments, &messages, true) != 0) {
+    if (self_run(arguments, &messages, true) != 0) {
         unlink(body);
         /* A VM that is ending refuses once; the next round takes its last profile from its ring. */
         if (at_its_end ? w->tries == 0 : ++w->failures == 2)
-            complain(source, "no profile", reason_in(&messages));
+            complain(source, "no profile", self_reason(&messages));
         return -EIO;
     }
     w->failures = 0;
@@ -543,9 +488,9 @@ static int check_record(const char *record)
     if (!attach_words_split(&words, record))
         return wrong("--record", "too many options");
     words.list[words.n] = "2147483647";
-    int status = run_self(words.list, &messages, true);
+    int status = self_run(words.list, &messages, true);
     free(words.text);
-    return status == 1 ? 0 : wrong("--record takes options of attach", reason_in(&messages));
+    return status == 1 ? 0 : wrong("--record takes options of attach", self_reason(&messages));
 }
 
 static int check(const struct host_options *o)

@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -465,6 +466,81 @@ def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp
     ), output_text
     assert calls() >= before
     assert lab.jvmscope("coverage", out).returncode == 0
+
+
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("form", [".hprof.txt", ".hprof"])
+@pytest.mark.parametrize("by", ["run", "attach"])
+def test_a_program_that_is_killed_before_its_tables_are_written(jdk, tmp_path, form, by):
+    """HPROF's outputs get what was recorded at the end. The command reports that it is lost, and why."""
+    out = tmp_path / f"k{form}"
+    command = [lab.BUILD / "jvmscope", by, "--cpu", "-o", out]
+    java = ["java", "-cp", lab.compiled("Busy"), "Busy", "600"]
+    if by == "run":
+        process = jdk.start(*command, "--", *java, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout.readline().strip() == "ready"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        vm = int(children[0])
+    else:
+        started = jdk.start(*java, stdout=subprocess.PIPE)
+        assert started.stdout.readline().strip() == "ready"
+        vm = started.pid
+        process = subprocess.Popen(
+            [*command, "-t", "600s", str(vm)], stderr=subprocess.PIPE, text=True
+        )
+    lab.wait_for(
+        lambda: json.loads(lab.jvmscope("status", "--json", vm).stdout or "{}").get("cpu.samples"),
+        60,
+        "samples",
+    )
+    os.kill(vm, signal.SIGKILL)
+    reported = process.communicate(timeout=120)[1]
+    assert process.returncode == (137 if by == "run" else 1), reported
+    assert f"{out}: the recording was not ended: everything is lost: this format gets" in reported
+    assert "holds nothing" not in reported, reported
+    done = lab.jvmscope("report", out)
+    assert done.returncode == 1
+    assert done.stderr.endswith(": the program was killed, or is still recording\n"), done.stderr
+    # An ended recording without a sample has its tables.
+    for words in ("cpu=samples", "heap=sites"):
+        empty = tmp_path / f"empty{form}"
+        format = "a" if form == ".hprof.txt" else "b"
+        done = jdk.java(
+            "Busy", "0", jvm=[jdk.agent(f"{words},interval=1s,format={format},file={empty}")]
+        )
+        assert done.returncode == 0, done.stderr
+        assert "was killed" not in lab.jvmscope("report", empty).stderr
+
+
+@pytest.mark.jdks(8, 17)
+def test_the_end_of_a_killed_program_s_recording_is_the_same_in_every_verb(jdk, tmp_path):
+    """Events are in the file before the next flush writes the recording's length: the end is that
+    of the last event.
+    """
+    for i in range(3):
+        out = tmp_path / f"k{i}.jfr"
+        options = "trace=Amounts.called,limit=10000000,cpu=samples,threads=y"
+        process = jdk.start_java(
+            "Amounts",
+            "calls",
+            2000,
+            "again",
+            jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")),
+            stdout=subprocess.PIPE,
+        )
+        process.stdout.readline()
+        lab.wait_for(lambda: lab.jvmscope("trace", out).returncode == 0, 60, "calls")
+        time.sleep(0.5 + i / 3)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        threads = js("threads", "summary", "--json", out)
+        span, origin = threads["span_ns"], threads["origin_ns"]
+        assert js("report", "--json", out)["span_ns"] == span
+        calls = js("trace", "--json", out)["calls"]
+        assert max(c["start_ns"] + (c["ns"] or 0) for c in calls) <= origin + span
+        for verb in (["report"], ["trace"], ["threads", "summary"]):
+            reported = lab.jvmscope(*verb, out).stderr
+            assert f"everything after {span / 1e9:.2f} s is missing" in reported, (verb, reported)
 
 
 @pytest.mark.jdks(8, 17, 27)
