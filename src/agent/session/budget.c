@@ -93,6 +93,18 @@ void budget_count(enum budget_cost cost, uint64_t start)
 
 /* ---- the clock ---- */
 
+uint64_t budget_ticks(void)
+{
+    return ticks();
+}
+
+uint64_t budget_ns_between(uint64_t start, uint64_t end)
+{
+    double rate = (double)atomic_load_explicit(&clock_rate, memory_order_relaxed);
+    int64_t took = (int64_t)(end - start);
+    return took > 0 ? (uint64_t)((double)took * rate / (double)(UINT32_C(1) << RATE_SHIFT)) : 0;
+}
+
 static int by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;

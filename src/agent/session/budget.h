@@ -60,7 +60,17 @@ void budget_measure_rate(void);
 void budget_measure_clock(void);
 bool budget_rate_is_known(void);
 
-/* Waits shorter than this are the first to be left out. */
+/*
+ * Reads the clock that measures calls, and returns the time between two readings in ns; 0 if the
+ * second one is earlier, because clocks of two processors may differ by a little.
+ */
+uint64_t budget_ticks(void);
+uint64_t budget_ns_between(uint64_t start, uint64_t end);
+
+/*
+ * Waits shorter than this are the first to be left out. The stack and the object of a longer one
+ * that were left out when it began, because the last wait was short, are read when it has ended.
+ */
 #define BUDGET_SHORT_NS UINT64_C(1000000)
 
 /*
@@ -70,7 +80,7 @@ bool budget_rate_is_known(void);
 extern _Atomic uint32_t budget_stacks_of, budget_waits_of;
 /* One in this many wake-ups, which are calls of notify and unpark, is kept. 1: all are. */
 extern _Atomic uint32_t budget_wakes_of;
-/* One in this many parks is timed, if the thread's last park was short. */
+/* One in this many short parks is timed, if the thread's last park was short, too. */
 extern _Atomic uint32_t budget_times_of;
 
 uint64_t budget_random(void);

@@ -182,6 +182,43 @@ def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
     assert reduced_in(part)["short waits"] >= 4
 
 
+@pytest.mark.parametrize("kind", ["platform", "virtual"])
+@pytest.mark.jdks(17, 21, 25)
+def test_long_waits_after_short_ones_keep_their_cause(jdk, tmp_path, kind):
+    """Whether a wait is worth its cost is guessed from the last one, which here was always short:
+    sleeps of virtual threads had no stack and were "runnable", and parks of 4 ms were left out.
+    """
+    if kind == "virtual" and jdk.version < 21:
+        pytest.skip("has no virtual threads")
+    ring, part, requests = tmp_path / "w.ring", tmp_path / "w.jfr", 100
+    words = f"always=y,file={ring},maxsize=16m,budget=0.2%,requests=BudgetedWaits.serve"
+    process = jdk.start_java(
+        "BudgetedWaits",
+        kind,
+        requests,
+        jvm=["-Xmx64m", jdk.agent(words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout.readline().strip() == "ready"
+    lab.wait_for(
+        lambda: "times of short parks" in lab.jvmscope("status", process.pid).stdout,
+        120,
+        "a reduction",
+    )
+    out, _ = process.communicate("\n", timeout=300)
+    truth = re.search(r"^sleep (\d+) park (\d+)$", out, re.M)
+    assert lab.jvmscope("dump", "-o", part, ring).returncode == 0
+    assert reduced_in(part)["short waits"] > 1 and reduced_in(part)["times of short parks"] > 1
+    (row,) = lab.read_json("requests", "--json", part)["requests"]
+    assert row["count"] == requests, row
+    # Time without a processor or a carrier after a wait may count as another cause.
+    for cause, measured, least_ms in (("sleep", truth[1], 2 * 10), ("park", truth[2], 3 * 4)):
+        found = row["causes"][cause]
+        error = row["causes_error"][cause]
+        assert 0.95e6 * least_ms - error < found < 1.02 * int(measured) / requests + error, row
+
+
 @pytest.mark.jdks(17)
 def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
     """The agent's own threads alone exceed such a small budget, after the amount that it allows for

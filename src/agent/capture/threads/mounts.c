@@ -74,9 +74,9 @@ uint64_t mounts_ready_since(const struct waiter *w)
  * park.
  */
 static struct {
-    _Atomic(jfieldID) state; /* published last */
-    jfieldID timeout;        /* NULL: unknown */
-    jint running, timed;
+    _Atomic(jfieldID) state;                /* published last */
+    jfieldID timeout;                       /* NULL: unknown */
+    jint running, timed, parking, yielding; /* timed and the last two: JDK 24 and later */
     atomic_bool sought;
 } fields;
 
@@ -96,6 +96,10 @@ static void find_fields(JNIEnv *jni, jthread thread)
     fields.timeout = timed ? (*jni)->GetFieldID(jni, c, "timeout", "J") : NULL;
     if (fields.timeout)
         fields.timed = (*jni)->GetStaticIntField(jni, c, timed);
+    jfieldID parking = fields.timeout ? (*jni)->GetStaticFieldID(jni, c, "PARKING", "I") : NULL;
+    jfieldID yielding = parking ? (*jni)->GetStaticFieldID(jni, c, "YIELDING", "I") : NULL;
+    fields.parking = parking ? (*jni)->GetStaticIntField(jni, c, parking) : fields.timed;
+    fields.yielding = yielding ? (*jni)->GetStaticIntField(jni, c, yielding) : fields.timed;
     if (state)
         fields.running = (*jni)->GetStaticIntField(jni, c, running);
     vm_clear_exception(jni);
@@ -125,6 +129,33 @@ static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
     return timeout > 0 ? now_ns() + (uint64_t)timeout : 0;
 }
 
+/*
+ * Returns whether a method of VirtualThread unmounts a thread, in which it still is when it has
+ * been mounted again. Since JDK 24 the VM also unmounts threads that wait for monitors, and since
+ * JDK 26 those that wait for classes.
+ */
+static bool unmounts_itself(JNIEnv *jni, jthread thread)
+{
+    if (vm.version < 24)
+        return true;
+    jint state = state_of(jni, thread, fields.running);
+    return fields.timeout &&
+           (state == fields.parking || state == fields.timed || state == fields.yielding);
+}
+
+/* Reads where and for what a thread waits, while it is in its method that unmounts it. */
+static void describe(JNIEnv *jni, jthread thread, struct wait *ret, bool with_stack)
+{
+    jobject blocker = (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
+    ret->class = object_class(jni, blocker);
+    ret->object = object_identity(blocker);
+    if (with_stack)
+        ret->trace = stack_of_unmounting_thread();
+    ret->owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
+    if (blocker)
+        (*jni)->DeleteLocalRef(jni, blocker);
+}
+
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     uint64_t cost = budget_begin();
@@ -139,16 +170,10 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     /* When a wait for a monitor unmounts the thread, only the wait is recorded. */
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) &&
         !atomic_load(&w->waits[WAIT_OBJECT].start)) {
-        struct wait how = {.plain = wait_is_plain(w)};
-        jobject blocker =
-            how.plain ? NULL : (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker);
-        how.class = object_class(jni, blocker);
-        how.object = object_identity(blocker);
-        if (!how.plain && (!w->was_short || budget_keeps(&budget_stacks_of)))
-            how.trace = stack_of_unmounting_thread();
-        how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
-        if (blocker)
-            (*jni)->DeleteLocalRef(jni, blocker);
+        bool later = unmounts_itself(jni, thread);
+        struct wait how = {.plain = later && wait_is_plain(w)};
+        if (!how.plain)
+            describe(jni, thread, &how, !later || !w->was_short || budget_keeps(&budget_stacks_of));
         wait_begin(w, WAIT_UNMOUNTED, &how);
     }
     struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
@@ -188,6 +213,8 @@ static void mounted(JNIEnv *jni, struct waiter *w, jthread thread)
     if (atomic_load(&w->waits[WAIT_ENTER].start) || atomic_load(&w->waits[WAIT_OBJECT].start))
         return;
     bool waited = wait_end(w, WAIT_UNMOUNTED, &was, &ns);
+    if (waited && wait_lacks(&was, ns))
+        describe(jni, thread, &was, true);
     mounts_late(w, &was, true, &ns);
     if (waited && !wait_left_out(&was, ns))
         threads_put_unmounted(w->id, &was, ns);

@@ -194,8 +194,11 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     real.sleep(jni, class, time);
     if (threads_natives_enter()) {
         w = native_self(jni);
-        if (w && wait_end(w, WAIT_SLEEP, &how, &ns))
+        if (w && wait_end(w, WAIT_SLEEP, &how, &ns)) {
+            if (wait_lacks(&how, ns) && !(*jni)->ExceptionCheck(jni))
+                how.trace = stack_here(jni, w);
             threads_put_sleep(w->id, &how, ns);
+        }
         threads_natives_leave();
     }
 }
@@ -229,21 +232,40 @@ static uint64_t class_of_blocker(JNIEnv *jni, struct waiter *w, jobject blocker,
     return w->blocker_class;
 }
 
+/* Reads on what a thread parks, and where. */
+static void describe_park(JNIEnv *jni, struct waiter *w, jthread thread, struct wait *ret,
+                          bool with_stack)
+{
+    jobject blocker =
+        thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
+    ret->object = object_identity(blocker);
+    ret->class = class_of_blocker(jni, w, blocker, ret->object);
+    ret->owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
+    if (with_stack)
+        ret->trace = stack_here(jni, w);
+    if (blocker)
+        (*jni)->DeleteLocalRef(jni, blocker);
+}
+
+/* Writes a park that has just ended; the thread is still in its method. */
+static void park_ends(JNIEnv *jni, struct waiter *w, jthread thread, struct wait *was, uint64_t ns,
+                      bool absolute, jlong time)
+{
+    if (wait_left_out(was, ns))
+        return;
+    if (wait_lacks(was, ns))
+        describe_park(jni, w, thread, was, true);
+    threads_put_park(w->id, was, ns, absolute, time);
+}
+
 static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
 {
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
     struct wait how = {.timeout = absolute ? 0 : time, .plain = wait_is_plain(w)};
-    jobject blocker = thread && !how.plain
-                          ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker)
-                          : NULL;
-    how.object = object_identity(blocker);
-    how.class = class_of_blocker(jni, w, blocker, how.object);
-    how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
-    how.trace = how.plain ? 0 : stack_of_wait(jni, w);
-    if (blocker)
-        (*jni)->DeleteLocalRef(jni, blocker);
+    if (!how.plain)
+        describe_park(jni, w, thread, &how, !w->was_short || budget_keeps(&budget_stacks_of));
     if (absolute) {
         int64_t left = (int64_t)time * 1000000 - (int64_t)clock_ns(CLOCK_REALTIME);
         how.timeout = MAX(left, 1);
@@ -255,8 +277,8 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
 static uint64_t tick_ns;
 
 /*
- * Parks without measuring the exact time. Returns false, and does nothing, if the park has to be
- * timed.
+ * Parks with a cheap clock, which shows whether the park was so long that it is written. Returns
+ * false, and does nothing, if the park has to be timed.
  */
 static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
@@ -264,19 +286,25 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
     struct waiter *w = waiter_untimed(jni);
     if (likely(!w))
         return false;
-    uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
-    struct wait was, how = {.start = start + tick_ns, .plain = true};
+    /* the start that is written if the park is still going on at a flush */
+    struct wait was, how = {.start = clock_ns(CLOCK_MONOTONIC_COARSE) + tick_ns, .plain = true};
     w->run.since = 0; /* it is also unknown for how long the thread ran before */
     wait_begin(w, WAIT_PARK, &how);
     budget_end(COST_WAITS, cost);
+    uint64_t start = budget_ticks();
     real.park(jni, unsafe, absolute, time);
+    uint64_t ns = budget_ns_between(start, budget_ticks());
     cost = budget_begin();
-    if (likely(clock_ns(CLOCK_MONOTONIC_COARSE) - start < 2 * tick_ns)) {
+    if (likely(ns < BUDGET_SHORT_NS)) {
         seqlock_stamp_set(&w->waits[WAIT_PARK].start, 0);
         waiter_leaves_out(&w->parks_left_out, LOSS_BUDGET_WAITS);
     } else if (threads_natives_enter()) {
+        jobject thread = real.current ? real.current(jni, NULL) : NULL;
+        seqlock_stamp_set(&w->waits[WAIT_PARK].start, now_ns() - ns);
         if (wait_end(w, WAIT_PARK, &was, &ns))
-            threads_put_park(w->id, &was, ns, absolute, time);
+            park_ends(jni, w, thread, &was, ns, absolute, time);
+        if (thread)
+            (*jni)->DeleteLocalRef(jni, thread);
         threads_natives_leave();
     }
     budget_end(COST_WAITS, cost);
@@ -300,8 +328,8 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
         struct waiter *w = waiter_self(jni, thread);
         struct wait was;
         uint64_t ns;
-        if (w && wait_end(w, WAIT_PARK, &was, &ns) && !wait_left_out(&was, ns))
-            threads_put_park(w->id, &was, ns, absolute, time);
+        if (w && wait_end(w, WAIT_PARK, &was, &ns))
+            park_ends(jni, w, thread, &was, ns, absolute, time);
         threads_natives_leave();
     }
     if (thread)

@@ -308,10 +308,16 @@ bool wait_left_out(const struct wait *was, uint64_t ns)
     return true;
 }
 
+bool wait_lacks(const struct wait *was, uint64_t ns)
+{
+    return unlikely(!was->trace || was->plain) && ns >= BUDGET_SHORT_NS;
+}
+
 struct waiter *waiter_untimed(JNIEnv *jni)
 {
     if (likely(budget_keeps(&budget_times_of)) || thread_capture.watch || self.ended ||
-        self.jni != jni || !self.thread || self.thread->serial != self.serial || self.thread->own)
+        !budget_rate_is_known() || self.jni != jni || !self.thread ||
+        self.thread->serial != self.serial || self.thread->own)
         return NULL;
     struct waiter *w = &platform[thread_index(self.thread)];
     return w->id == self.serial && w->was_short && thread_running_on(self.thread) == self.serial

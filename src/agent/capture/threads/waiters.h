@@ -153,15 +153,17 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
 /*
  * To stay within the budget: wait_is_plain returns whether only the times of a wait that begins are
  * kept, wait_left_out whether a wait that has ended, after ns, is left out altogether, which it
- * counts as a loss.
+ * counts as a loss, and wait_lacks whether one that is not left out lacks its stack or its object
+ * although it was long: these can be read when it has ended.
  */
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);
+bool wait_lacks(const struct wait *was, uint64_t ns);
 
 /*
  * Returns the calling thread's waits if a park is not to be timed because that would exceed the
- * budget: for a platform thread whose last wait was short. A cheap, coarse clock still finds parks
- * that are long. NULL: the park is timed as usual.
+ * budget: for a platform thread whose last wait was short. A cheap clock still finds parks that are
+ * long. NULL: the park is timed as usual.
  */
 struct waiter *waiter_untimed(JNIEnv *jni);
 /*
