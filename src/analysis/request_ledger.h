@@ -114,6 +114,13 @@ int request_cpu(struct request_ledger *l, const struct request *q,
                 struct request_cpu *ret) must_check;
 
 /*
+ * Returns how much of ns[CAUSE_CPU] can be waits that were left out to stay within the budget:
+ * nothing if none were, and without the time of threads whose CPU samples show how long they ran.
+ */
+uint64_t request_unconfirmed_ns(const struct request_ledger *l, const struct request *q,
+                                const struct request_parts *p);
+
+/*
  * Appends to *ret what the part's thread itself did. Appends nothing for a part in which the task
  * lay in a queue or another thread kept it waiting (request_part_culprits). Returns 0 or -ENOMEM.
  */

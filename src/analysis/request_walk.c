@@ -379,6 +379,20 @@ static bool is_sampled(const struct request_ledger *l, uint32_t thread)
            !(t->flags & TL_THREAD_VIRTUAL) && t->end_ns - t->start_ns >= INTERVALS * l->r->gap_ns;
 }
 
+uint64_t request_unconfirmed_ns(const struct request_ledger *l, const struct request *q,
+                                const struct request_parts *p)
+{
+    uint64_t ns = 0;
+    if (!requests_lack_waits(l->r, q->start_ns, q->end_ns))
+        return 0;
+    for (size_t i = 0; i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        if (part->cause == CAUSE_CPU && (part->thread == TL_NONE || !is_sampled(l, part->thread)))
+            ns += part->end - part->start;
+    }
+    return ns;
+}
+
 int request_cpu(struct request_ledger *l, const struct request *q, struct request_cpu *ret)
 {
     struct request_parts *p = &l->scratch;

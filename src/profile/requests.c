@@ -436,10 +436,14 @@ static void on_setting(struct reading *r)
 /* Reads that the agent kept one of n samples from then on, to stay within its budget. */
 static void on_budget(struct reading *r)
 {
+    static const char *const kinds[THIN_KINDS] = {[THIN_SAMPLES] = "CPU samples",
+                                                  [THIN_WAITS] = "short waits",
+                                                  [THIN_PARKS] = "times of short parks"};
     int64_t one_of = MIN(MAX(rec_long(&r->e->object, "oneOf", 1), INT64_C(1)), INT64_C(1) << 20);
-    if (r->error == 0 && strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)
-        r->error = vec_push(&r->out->thinnings,
-                            ((struct request_thinning){r->e->start_ns, (uint32_t)one_of}));
+    for (unsigned k = 0; k < THIN_KINDS; k++)
+        if (r->error == 0 && strcmp(rec_string(&r->e->object, "what", ""), kinds[k]) == 0)
+            r->error = vec_push(&r->out->thinnings,
+                                ((struct request_thinning){r->e->start_ns, (uint32_t)one_of, k}));
 }
 
 static void on_event(struct reading *r)

@@ -95,10 +95,17 @@ struct request_sample {
     uint32_t stack;
 };
 
-/* From this time on, one in so many CPU samples is kept, and is in the recording so many times. */
+/* What the agent keeps one in so many of from a time on, to stay within its budget. */
 struct request_thinning {
     int64_t time_ns;
     uint32_t one_of;
+
+    enum {
+        THIN_SAMPLES, /* CPU samples; a kept one is in the recording so many times */
+        THIN_WAITS,   /* waits of less than 1 ms */
+        THIN_PARKS,   /* parks of less than 1 ms */
+        THIN_KINDS
+    } kind;
 };
 
 /* What the program's tracer had published for a thread when it was sampled. */
@@ -184,6 +191,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
                   struct buf *why) must_check;
 /* Returns how many CPU samples a kept one stood for at a time; it is in the list as often. */
 uint32_t requests_samples_of(const struct requests *r, int64_t time_ns);
+/* Returns whether waits of less than 1 ms were left out within a time. */
+bool requests_lack_waits(const struct requests *r, int64_t from_ns, int64_t to_ns);
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
 /*

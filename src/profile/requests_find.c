@@ -29,8 +29,22 @@ uint32_t requests_samples_of(const struct requests *r, int64_t time_ns)
 {
     uint32_t one_of = 1;
     for (size_t i = 0; i < r->thinnings.len && r->thinnings.data[i].time_ns <= time_ns; i++)
-        one_of = r->thinnings.data[i].one_of;
+        if (r->thinnings.data[i].kind == THIN_SAMPLES)
+            one_of = r->thinnings.data[i].one_of;
     return one_of;
+}
+
+bool requests_lack_waits(const struct requests *r, int64_t from_ns, int64_t to_ns)
+{
+    bool lacks[THIN_KINDS] = {false}, within = false;
+    for (size_t i = 0; i < r->thinnings.len && r->thinnings.data[i].time_ns <= to_ns; i++) {
+        const struct request_thinning *t = &r->thinnings.data[i];
+        lacks[t->kind] = t->one_of > 1;
+        within |= t->time_ns > from_ns && t->kind != THIN_SAMPLES && t->one_of > 1;
+        if (t->time_ns <= from_ns)
+            within = lacks[THIN_WAITS] || lacks[THIN_PARKS];
+    }
+    return within;
 }
 
 /* Returns the number of requests in a share of them, at least one. */

@@ -301,7 +301,8 @@ static void order_thinnings(struct requests *r)
     uint32_t most = 1;
     vec_sort(&r->thinnings, by_time);
     for (size_t i = 0; i < r->thinnings.len; i++)
-        most = MAX(most, r->thinnings.data[i].one_of);
+        if (r->thinnings.data[i].kind == THIN_SAMPLES)
+            most = MAX(most, r->thinnings.data[i].one_of);
     r->gap_ns = r->sample_ns * most;
 }
 

@@ -158,6 +158,14 @@ static void put_sample(uint64_t thread, double ms, uint64_t method)
     jfr_commit(&event);
 }
 
+static void put_budget(const char *what, double ms, int kept_of)
+{
+    begin(ids[BUDGET], ms);
+    jfr_put_string(&event, what);
+    jfr_put_int(&event, kept_of);
+    jfr_commit(&event);
+}
+
 static void put_request(int64_t id, const char *name, uint64_t thread, double ms, double length,
                         int status)
 {
@@ -354,12 +362,8 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
             put_request(1 + i, "GET /", HTTP, 10 + 20 * i, 20, 200);
             put_work(1 + i, HTTP, 10 + 20 * i, i == 99 ? 500 : 20, 0, 0);
         }
-        if (cases[k].one_of > 1) {
-            begin(ids[BUDGET], 0.5);
-            jfr_put_string(&event, "CPU samples");
-            jfr_put_int(&event, cases[k].one_of);
-            jfr_commit(&event);
-        }
+        if (cases[k].one_of > 1)
+            put_budget("CPU samples", 0.5, cases[k].one_of);
         for (double at = 13; at < 2010; at += cases[k].every_ms)
             for (int copy = 0; copy < cases[k].one_of; copy++)
                 put_sample(HTTP, at, 1);
@@ -392,6 +396,46 @@ static void cpu_time_is_that_of_the_threads_clock(void **state)
             assert_true(cases[k].cpu_ms < 20 || c->doubt_ns == 0);
         }
         request_group_release(&g);
+        free(sums);
+        done(&f);
+    }
+}
+
+/*
+ * 100 requests of 20 ms, of which 12 ms are a park, on a thread without samples. While short waits
+ * are left out, the other 8 ms may be waits of any kind, and that is in the errors.
+ */
+static void short_waits_that_are_left_out_are_in_the_errors(void **state)
+{
+    static const struct {
+        const char *what;
+        double from_ms, to_ms, error_ms;
+    } cases[] = {{"short waits", 5, 5000, 8},    {"times of short parks", 5, 5000, 8},
+                 {"short waits", 1010, 5000, 4}, {"short waits", 5, 1009, 4},
+                 {"short waits", 5, 6, 0},       {"wake-ups", 5, 5000, 0}};
+
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        struct read f;
+        struct name_sums *sums;
+        open_file(true);
+        put_sleep(HTTP, 0, 1, 1);
+        for (int i = 0; i < 100; i++) {
+            put_simple(1 + i, "GET /", 10 + 20 * i, 20);
+            put_park(HTTP, 15 + 20 * i, 12);
+        }
+        put_sleep(HTTP, 2600, 1, 1);
+        put_budget(cases[k].what, cases[k].to_ms, 1); /* events need not be in order */
+        put_budget(cases[k].what, cases[k].from_ms, 4);
+        read_file(&f, &(struct request_filter){0});
+        assert_int_equal(request_sums(f.l, &f.r, &sums), 0);
+
+        static const enum request_cause shown[] = {CAUSE_CPU, CAUSE_PARK, CAUSE_LOCK, CAUSE_IO};
+
+        for (size_t c = 0; c < ARRAY_SIZE(shown); c++)
+            assert_true(fabs(sums[0].error_ns[shown[c]] / MS - cases[k].error_ms) <
+                        (cases[k].error_ms == 4 ? 0.1 : 0.01));
+        assert_true(sums[0].error_ns[CAUSE_SLEEP] == 0);
+        assert_true(fabs(sums[0].ns[CAUSE_PARK] / 100 / MS - 12) < 0.01);
         free(sums);
         done(&f);
     }
@@ -1059,6 +1103,7 @@ int main(void)
                                   remove_file),
         cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
         cmocka_unit_test(cpu_time_is_stated_without_bias),
+        cmocka_unit_test_teardown(short_waits_that_are_left_out_are_in_the_errors, remove_file),
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),
