@@ -258,6 +258,8 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (status == 0 && !format->threads &&
         (!format->any || profile_has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
+    if (status == 0 && p && selection->metric)
+        status = reading_check_metric(selection, p, from, source.metric);
     if (status)
         return status;
     if (p && format == &export_format_html)

@@ -418,6 +418,8 @@ int push_file(const struct push_options *o, const struct selection *selection, c
         status = 1;
     if (status == 0)
         status = reading_metric(selection, profile, path, &metric);
+    if (status == 0)
+        status = reading_check_metric(selection, profile, path, metric);
     if (status)
         return status;
     if (!selection->metric && speech != PYROSCOPE_JFR_UPLOAD)

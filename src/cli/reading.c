@@ -144,19 +144,39 @@ static int check_names(const char *pattern, bool classes, const struct profile *
                                 without);
 }
 
-/* Returns 1 if a sample of any metric passes the filter, 0 if none does, or a negative errno. */
+/* Returns 1 if a sample of a metric passes the filter, 0 if none does, or a negative errno. */
+static int passes(const struct profile *p, enum profile_metric metric,
+                  const struct profile_filter *f)
+{
+    _cleanup_(profile_view_release) struct profile_view v = {0};
+    if (!p->series[metric].samples.len)
+        return 0;
+    int r = profile_view_init(&v, p, metric, f);
+    return r < 0 ? r : v.samples > 0;
+}
+
+/* The same for any metric. */
 static int any_passes(const struct profile *p, const struct profile_filter *f)
 {
     int r = 0;
-    for (int m = 0; r == 0 && m < PROFILE_METRICS; m++) {
-        _cleanup_(profile_view_release) struct profile_view v = {0};
-        if (!p->series[m].samples.len)
-            continue;
-        r = profile_view_init(&v, p, (enum profile_metric)m, f);
-        if (r == 0)
-            r = v.samples > 0;
-    }
+    for (int m = 0; r == 0 && m < PROFILE_METRICS; m++)
+        r = passes(p, (enum profile_metric)m, f);
     return r;
+}
+
+/* Complains that no sample is selected by the options that are given. Returns the exit status. */
+static int complain_of_selection(const struct selection *s, const char *path, const char *what)
+{
+    const struct profile_filter *f = &s->filter;
+    const char *options[] = {
+        f->thread ? "--thread" : NULL,         f->class_name ? "--class" : NULL,
+        f->from_ns ? "--from" : NULL,          f->to_ns ? "--to" : NULL,
+        s->requests.name ? "--request" : NULL, s->requests.slowest > 0 ? "--slowest" : NULL};
+    _cleanup_(buf_release) struct buf all = BUF(256);
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (options[i])
+            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
+    return complain(path, what, buf_str(&all));
 }
 
 static bool any_untimed(const struct profile *p)
@@ -172,10 +192,6 @@ static int check_together(const struct profile *p, const struct selection *s, co
 {
     const struct profile_filter *f = &s->filter;
     bool time = f->from_ns || f->to_ns;
-    const char *options[] = {
-        f->thread ? "--thread" : NULL,         f->class_name ? "--class" : NULL,
-        f->from_ns ? "--from" : NULL,          f->to_ns ? "--to" : NULL,
-        s->requests.name ? "--request" : NULL, s->requests.slowest > 0 ? "--slowest" : NULL};
     /* Counted calls and sites have no times, and no threads where these are merged. */
     if ((!f->thread && !f->class_name && !time) || !profile_has_samples(p) || p->calls.len ||
         p->sites.len || (time && any_untimed(p)))
@@ -183,13 +199,7 @@ static int check_together(const struct profile *p, const struct selection *s, co
     int r = any_passes(p, f);
     if (r < 0)
         return complain_errno(path, "cannot read", r);
-    if (r > 0)
-        return 0;
-    _cleanup_(buf_release) struct buf all = BUF(256);
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-        if (options[i])
-            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
-    return complain(path, "no sample is selected by", buf_str(&all));
+    return r > 0 ? 0 : complain_of_selection(s, path, "no sample is selected by");
 }
 
 static struct str request_name(const void *context, size_t i)
@@ -281,6 +291,18 @@ static int complain_of_metric(const struct profile *p, const char *metric, const
             buf_printf(&text, "%s%s", text.len == begin ? "; it holds " : ", ",
                        profile_metrics[i].name);
     return complain(path, "holds none of this metric", buf_str(&text));
+}
+
+int reading_check_metric(const struct selection *s, const struct profile *p, const char *path,
+                         enum profile_metric metric)
+{
+    const struct profile_filter *f = &s->filter;
+    if (!s->metric || (!f->thread && !f->class_name && !f->from_ns && !f->to_ns))
+        return 0;
+    int r = passes(p, metric, f);
+    if (r < 0)
+        return complain_errno(path, "cannot read", r);
+    return r > 0 ? 0 : complain_of_selection(s, path, "no sample of this metric is selected by");
 }
 
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,

@@ -40,6 +40,13 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                    enum profile_metric *ret);
 
 /*
+ * If a metric is named, checks that the time, the thread and the class of a selection have samples
+ * of it. Returns 0, or the exit status after a complaint.
+ */
+int reading_check_metric(const struct selection *s, const struct profile *p, const char *path,
+                         enum profile_metric metric);
+
+/*
  * Returns why a selection cannot apply to a metric whose samples have no times, as counts of the
  * whole recording have none, or NULL if it can.
  */

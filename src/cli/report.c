@@ -364,6 +364,8 @@ static int print_report(const struct report *o, const struct selection *s, const
 {
     enum profile_metric metric;
     int status = reading_metric(s, p, path, &metric);
+    if (status == 0)
+        status = reading_check_metric(s, p, path, metric);
     if (status)
         return status;
     _cleanup_(profile_view_release) struct profile_view v = {0};
@@ -503,6 +505,8 @@ static int print_json(const struct selection *s, const struct profile *p, const 
 {
     enum profile_metric only = PROFILE_CPU;
     int status = reading_metric(s, p, path, &only);
+    if (status == 0)
+        status = reading_check_metric(s, p, path, only);
     if (status)
         return status;
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,6 +49,12 @@ static int serve(struct page_server *pages, const struct serve *o)
     sigaddset(&signals, SIGTERM);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     int number, r = server_start(&server, &options, url, sizeof(url));
+    if (r == -EINVAL)
+        return complain(options.address, "cannot listen", "takes an address in numbers");
+    if (r < 0 && o->port) {
+        snprintf(url, sizeof(url), "%s, port %u", options.address, (unsigned)o->port);
+        return complain_errno(url, "cannot listen", r);
+    }
     if (r < 0)
         return complain_errno(options.address, "cannot listen", r);
     if (o->listen && strncmp(o->listen, "127.", 4) != 0)

@@ -9,6 +9,7 @@
 #include "cli/recording.h"
 #include "options/control.h"
 #include "options/options.h"
+#include "options/trace_request.h"
 #include "proto/check.h"
 #include "proto/scratch.h"
 
@@ -312,7 +313,10 @@ int target_query(const struct vm *vm, const char *what, const char *options, boo
     return target_ask_last(vm, what, options, load, answer, NULL);
 }
 
-/* Appends how a recording is begun, for a message that needs one. */
+/*
+ * Appends how a recording is begun, for a message that needs one; or, if the running one lacks a
+ * pattern, how to see which patterns it has.
+ */
 static void put_beginning(struct buf *why, const char *message, const char *pid)
 {
     static const struct {
@@ -322,6 +326,10 @@ static void put_beginning(struct buf *why, const char *message, const char *pid)
                       {"control=trace,", "--trace PATTERN "},
                       {"control=on,", "--always "}};
 
+    if (why->len && strstr(buf_str(why), TRACE_PATTERN_ABSENT)) {
+        buf_printf(why, "; list them with: jvmscope trace %s list", pid);
+        return;
+    }
     for (size_t i = 0; i < ARRAY_SIZE(beginnings); i++) {
         bool is = strncmp(message, beginnings[i].message, strlen(beginnings[i].message)) == 0;
         if (is && why->len)

@@ -250,6 +250,7 @@ struct reported {
 struct all_reported {
     VEC(struct reported) list;
     struct map at;
+    const char *request; /* only findings about requests of this name; NULL: all */
 };
 
 static void all_reported_release(struct all_reported *all)
@@ -268,11 +269,34 @@ static uint64_t hash_of(uint64_t h, const char *text)
     return hash_u64(h ^ hash_bytes(text, strlen(text)));
 }
 
+/* Returns whether a finding is about requests of the chosen name: its text is "NAME: CAUSE". */
+static bool is_of_request(const struct store_finding *f, const char *wanted)
+{
+    if (!wanted)
+        return true;
+    for (const char *end = f->text; strcmp(f->kind, FLEET_SLOW_CAUSE) == 0; end++) {
+        end = strstr(end, ": ");
+        if (!end)
+            return false;
+        _cleanup_free_ char *name = strndup(f->text, (size_t)(end - f->text));
+        if (name && store_matches(wanted, name))
+            return true;
+    }
+    return false;
+}
+
+/* Called for each name of the chosen requests. */
+static int on_request(void *context, const struct store_latency *l)
+{
+    *(bool *)context = true;
+    return 0;
+}
+
 static int on_reported(void *context, const struct store_finding *f)
 {
     struct all_reported *all = context;
     bool added = false;
-    if (strcmp(f->kind, FLEET_SLOW_REQUEST) == 0)
+    if (strcmp(f->kind, FLEET_SLOW_REQUEST) == 0 || !is_of_request(f, all->request))
         return 0; /* findings of a single VM are listed by `requests` */
     uint64_t key = hash_of(
         hash_of(hash_of(hash_of(0, f->series->service), f->series->version), f->kind), f->text);
@@ -308,14 +332,17 @@ static int by_weight(const void *left, const void *right)
 /* Writes a member "reported". */
 static int put_reported(struct asker *a)
 {
-    _cleanup_(all_reported_release) struct all_reported all = {0};
+    _cleanup_(all_reported_release) struct all_reported all = {.request = a->q->choice.request};
     struct store_read *r = NULL;
     uint64_t limit = a->q->limit;
+    bool any = !all.request;
     int e = store_begin(a->store, &a->q->choice, &r, a->why);
     if (e == 0)
         e = store_each_finding(a->store, r, on_reported, &all);
+    if (e == 0 && !any)
+        e = store_each_latency(a->store, r, on_request, &any);
     vec_sort(&all.list, by_weight);
-    a->found = a->found || all.list.len;
+    a->found = (a->found && any) || all.list.len;
     json_key_array(a->j, "reported");
     for (size_t i = 0; e == 0 && i < all.list.len && (!limit || i < limit); i++) {
         const struct reported *one = &all.list.data[i];

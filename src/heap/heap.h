@@ -40,6 +40,7 @@ struct heap {
     struct heap_ids ids;
     uint64_t n, reachable;
     bool strong, built; /* built: by this call of heap_open */
+    bool unkept;        /* built, and lost when the heap is closed: its file cannot be written */
     struct heap_build_times times;
     struct file_map map;
     bool wide, class_wide, retained_wide;

@@ -292,6 +292,7 @@ static int build_new(struct heap *h, const char *path, uint64_t mtime_ns,
     close(f.fd);
     h->map = (struct file_map){f.data, f.len};
     h->built = true;
+    h->unkept = f.nameless;
     return attach(h);
 }
 

@@ -5,6 +5,9 @@
  */
 #pragma once
 
+/* What the agent answers about a pattern to be removed that it does not have. */
+#define TRACE_PATTERN_ABSENT "not among the patterns"
+
 /*
  * Returns what is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list",
  * where commas separate several patterns, or NULL if it is valid. *ret_what is the part of the

@@ -7,6 +7,7 @@
  */
 #include "agent/capture/vm/vm.h"
 #include "agent/common/fault.h"
+#include "agent/instrument/probe_class.h"
 #include "agent/session/capture.h"
 #include "agent/session/pace.h"
 #include "agent/session/session.h"
@@ -303,8 +304,12 @@ static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jcl
     if (!name)
         return;
     loaders_loaded(loader);
-    /* The interfaces that name a proxy are known once it is prepared, which follows at once. */
-    if ((!self || !self->own) && !generated_name_is_proxy(name, strlen(name)))
+    /*
+     * A probe may be loaded on a thread of the program. The interfaces that name a proxy are known
+     * once it is prepared, which follows at once.
+     */
+    if ((!self || !self->own) && !probe_is_class(name) &&
+        !generated_name_is_proxy(name, strlen(name)))
         report_of(self, "class load", name);
 }
 

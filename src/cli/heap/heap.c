@@ -86,6 +86,8 @@ int heap_open_index(struct heap **ret, const char *path, const struct heap_optio
         return complain(buf_str(&name), "the file exists and is not an index",
                         "--index names another file to keep the index in");
     }
+    if (error == 0 && o->index && (*ret)->unkept)
+        complain(o->index, "note: the index is not kept", "the file cannot be written");
     return error ? complain(path, "cannot analyse", heap_why(error)) : 0;
 }
 

@@ -220,10 +220,12 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
 }
 
 /* Prints for how many of the waits that take long it is known who or what ended them. */
-static void print_causes(const struct monitor_stats *s)
+static void print_causes(const struct thread_view *v, const struct monitor_stats *s)
 {
+    const struct thread_options *o = v->options;
+    bool part = o->thread || o->class_name || o->from_ns || o->to_ns || o->min_ns || o->times;
     if (!s->intervals) {
-        puts("no wait took 1 ms or more");
+        puts(part ? "no wait that is selected took 1 ms or more" : "no wait took 1 ms or more");
         return;
     }
     printf("%s of 1 ms or more; what ended them is known of ", COUNT_TEXT(s->intervals, "waits"));
@@ -257,7 +259,7 @@ int threads_summary(struct thread_view *v)
         if (losses_sum(&l, NULL))
             printf(", %" PRIu64 " lost", losses_sum(&l, NULL));
         puts(v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
-        print_causes(&s);
+        print_causes(v, &s);
         uint64_t before = began_before(v, &s);
         if (before)
             printf("%s began before the %s: counted from its start on\n",

@@ -365,6 +365,7 @@ def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_reported(jdk
 
 OF_ALL_KINDS = {
     "sampled": "cpu=samples,alloc=sampled,threads=y,locks=*,deadlock=y,events=y,jfr=default,requests=TracedForever.one(..),trace=TracedForever.one,"
+    "exceptions=counts,cover=y,"
     "watch=TracedForever.sum,allow-control=y,format=r",
     "exact": "cpu=times,alloc=exact,live=exact,monitor=y,exceptions=stacks,cover=y,trace=TracedForever.one,format=r",
 }

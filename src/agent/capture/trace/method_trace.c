@@ -350,7 +350,7 @@ static int change_patterns(struct trace_patterns *ret, const char *list, bool ad
             now = &last;
         }
         if (r == 0 && !had) {
-            buf_printf(why, "%s: not among the patterns", one);
+            buf_printf(why, "%s: " TRACE_PATTERN_ABSENT, one);
             r = -ESRCH;
         }
     }
