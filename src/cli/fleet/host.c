@@ -508,7 +508,7 @@ static int check(const struct host_options *o)
         if (!t[n] || !n || !t[n + 1])
             return wrong("--label takes KEY=VALUE", t);
         if (n >= ORIGIN_TEXT || strlen(t + n + 1) >= ORIGIN_TEXT)
-            return wrong("--label: a key or a value has at most 255 bytes", t);
+            return wrong("--label: too long", "a key or a value has at most 255 bytes");
         for (char *before = labels; before < t; before += strlen(before) + 1)
             if (strncmp(before + strspn(before, ","), t, n + 1) == 0)
                 return wrong("--label: this key is given twice", t);

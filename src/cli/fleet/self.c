@@ -45,11 +45,13 @@ int self_run(const char *const *arguments, struct buf *out, bool with_messages)
 
 const char *self_reason(struct buf *messages)
 {
-    static const char name[] = "jvmscope: ", note[] = "note: ";
+    static const char name[] = "jvmscope: ", *const no_reasons[] = {"note: ", "`jvmscope "};
     const char *reason = "no reason was given";
-    for (char *rest = (char *)buf_str(messages), *line; (line = strsep(&rest, "\n"));)
-        if (strncmp(line, name, strlen(name)) == 0 &&
-            strncmp(line + strlen(name), note, strlen(note)) != 0)
-            reason = line + strlen(name);
+    for (char *rest = (char *)buf_str(messages), *line; (line = strsep(&rest, "\n"));) {
+        bool is = strncmp(line, name, strlen(name)) == 0;
+        for (size_t i = 0; is && i < ARRAY_SIZE(no_reasons); i++)
+            is = strncmp(line + strlen(name), no_reasons[i], strlen(no_reasons[i])) != 0;
+        reason = is ? line + strlen(name) : reason;
+    }
     return reason;
 }

@@ -13,7 +13,7 @@
  */
 int self_run(const char *const *arguments, struct buf *out, bool with_messages);
 /*
- * Returns the reason that a command which failed has given: its last line that is no note, without
- * the program's name. Its progress may precede it.
+ * Returns the reason that a command which failed has given: its last line that is neither a note
+ * nor the hint at --help, without the program's name. Its progress may precede it.
  */
 const char *self_reason(struct buf *messages);

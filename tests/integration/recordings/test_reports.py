@@ -1050,6 +1050,8 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
 
     for words in sets:
         always = words and words[0] == "--always"
+        # A ring takes the place of a ring alone.
+        into = tmp_path / "x.ring" if always else out
         flag, _, value = words[0].partition("=") if words else ("", "", "")
         changes = (
             flag in ("--live", "--heap", "--exceptions")
@@ -1066,7 +1068,7 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
             *few,
             *(["--max-size", "4M"] if always else ["-t", "50ms"]),
             "-o",
-            out,
+            into,
             pid,
         )
         if always:
@@ -1080,7 +1082,7 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
                 *few,
                 *(["--max-size", "4M"] if always else []),
                 "-o",
-                out,
+                into,
                 "--",
                 *jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.1"),
             )
