@@ -17,6 +17,11 @@ void complain_as(const char *path, const char *shown)
     alias_shown = shown;
 }
 
+bool complain_renames(const char *path)
+{
+    return alias_path && strcmp(path, alias_path) == 0;
+}
+
 /* A reason may itself begin with the file's name. */
 static void put_shown(struct buf *line, const char *text)
 {

@@ -36,6 +36,8 @@ int complain(const char *where, const char *what, const char *why);
  * to pass through every reader of a recording, which only complain about the file that they read.
  */
 void complain_as(const char *path, const char *shown);
+/* Returns whether complaints about a file mention another name, which no command could read. */
+bool complain_renames(const char *path);
 /*
  * Returns whether an output names one of the files that are read for it, after a complaint: it
  * would take the place of what it is made of.

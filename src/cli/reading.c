@@ -333,7 +333,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                         "none: the program was killed, or is still recording");
     const char *shown_by = contents_shown_by(path, NULL);
     _cleanup_(buf_release) struct buf next = BUF(2 * PATH_MAX);
-    if (shown_by && strcmp(shown_by, "report") != 0)
+    if (shown_by && strcmp(shown_by, "report") != 0 && !complain_renames(path))
         buf_printf(&next, "; see what it holds with: jvmscope %s %s", shown_by, path);
     _cleanup_(buf_release) struct buf what = BUF(3 * PATH_MAX);
     buf_printf(&what, "nothing that --cpu, --alloc or --monitors record%s", buf_str(&next));

@@ -156,6 +156,10 @@ static int read_question(struct fleet_question *q, struct arena *arena,
     q->metric = "cpu";
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_param(q, arena, &params[i], why);
+    if (r == 0 && q->choice.to_s && q->choice.from_s > q->choice.to_s) {
+        buf_string(why, "from: it is later than to");
+        r = -EINVAL;
+    }
     q->metric = ask_metric_name(q->metric);
     q->choice.type = q->metric;
     q->base = q->choice;

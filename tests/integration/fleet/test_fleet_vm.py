@@ -221,6 +221,12 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
             held["text"].endswith(": held in RequestCauses$Store.compact")
             and held["weight_ns"] > 2 * 60e6
         ), held
+        of_lock = fleet(c, "findings", "--request", "GET /lock")["reported"]
+        assert [f["text"] for f in of_lock] == [
+            text for text in reported if text.startswith("GET /lock: ")
+        ] and of_lock
+        refused = lab.jvmscope("fleet", "findings", "--request", "nosuch", "--store", c.store)
+        assert refused.returncode == 1 and "nosuch matches nothing" in refused.stderr, refused
         shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
         assert (
             "held in RequestCauses$Store.compact" in shown

@@ -396,6 +396,10 @@ def test_only_an_index_is_replaced_by_an_index(tmp_path):
         assert (
             lab.jvmscope("heap", "dominators", "--index", empty, "--rebuild", path).returncode == 0
         )
+    missing = tmp_path / "nosuch" / "x.heapidx"
+    done = lab.jvmscope("heap", "dominators", "--index", missing, path)
+    assert done.returncode == 0 and done.stdout, done
+    assert f"{missing}: note: the index is not kept: the file cannot be written\n" in done.stderr
 
 
 def test_what_follows_a_dump_is_reported(tmp_path):

@@ -874,6 +874,18 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
         ), done
 
 
+@pytest.mark.jdks(11, 17)
+def test_a_metric_of_which_a_selection_has_nothing_is_refused(jdk, tmp_path):
+    out = tmp_path / "a.jfr"
+    run(jdk, out, "--cpu", "-i", "1ms", "--alloc", program=("OneAllocates",))
+    assert printed_by(lab.jvmscope("report", "--thread", "spins", out))
+    for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
+        done = lab.jvmscope(*command, "--metric", "allocations", "--thread", "spins", out)
+        assert (done.returncode, done.stdout) == (1, "") and (
+            done.stderr == f"jvmscope: {out}: no sample of this metric is selected by: --thread\n"
+        ), done
+
+
 def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
     for words, why in (
         (["threads", "x.jfr"], "threads: x.jfr: no such verb: the verbs are summary, monitors, "),

@@ -1658,7 +1658,11 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
             == 0
         )
         wait_for_calls(jvmscope, process)
-        assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 1
+        done = jvmscope("trace", process.pid, "remove", "TracedForever.one")
+        assert done.returncode == 1 and (
+            f"not among the patterns; list them with: jvmscope trace {process.pid} list\n"
+            in done.stderr
+        ), done
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
         everything = calls(jvmscope, out)
         seen = [c for c in everything if "TracedForever" in c["method"]]
