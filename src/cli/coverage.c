@@ -26,7 +26,7 @@ static const struct arg coverage_args[] = {
      "write the coverage to this file: .info is lcov's format, .xml is Cobertura's, .html is a "
      "page"},
     {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR",
-     "where source files are, for .html and .info"},
+     "where source files are, for the files of -o"},
     {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
      "also count the classes of this folder, jar or class file that were never loaded"},
     {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL,
@@ -167,7 +167,7 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
 static bool check_options(const char *command, const struct cover_options *o)
 {
     if (o->sources && !o->output)
-        complain(command, "--sources has no effect without -o FILE.html or -o FILE.info", NULL);
+        complain(command, "--sources has no effect without -o FILE", NULL);
     else if (o->output && o->json)
         complain(command, "--json prints, and -o writes a file: give one of them", NULL);
     else

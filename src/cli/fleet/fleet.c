@@ -254,6 +254,10 @@ static int cmd_question(const struct command *self, int argc, char **argv)
                  "--store sqlite:FILE, or --collector http://HOST:4040");
         return 2;
     }
+    if (o.token && o.store) {
+        complain(self->name, "--token has no effect with --store", "a collector takes it");
+        return 2;
+    }
     if (strcmp(verb, "diff") == 0 && !o.base) {
         complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=WHEN ...");
         return 2;

@@ -226,6 +226,10 @@ int threads_what_if(struct thread_view *v)
         complain("threads what-if", "--lock or --method, not both", NULL);
         return 2;
     }
+    if (o->limit && (o->lock || o->method)) {
+        complain("threads what-if", "--limit has no effect with --lock or --method", NULL);
+        return 2;
+    }
     if (o->thread)
         thread_view_select_end(v);
     if (!o->lock && !o->method)

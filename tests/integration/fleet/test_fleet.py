@@ -1292,6 +1292,12 @@ def test_the_words_of_the_command(tmp_path):
         (1, ("fleet", "top", "--store", f"sqlite:{noise}"), "not a database"),
         (2, ("fleet", "top", "--store", f"sqlite:{good}", "--from", "yesterday"), "not a time"),
         (2, ("fleet", "top", "--store", f"sqlite:{good}", "--label", "x"), "KEY=VALUE"),
+        (2, ("fleet", "top", "--store", f"sqlite:{good}", "--token", "x"), "has no effect"),
+        (
+            2,
+            ("fleet", "top", "--store", f"sqlite:{good}", "--from", "5m", "--to", "10m"),
+            "--from: it is later than to",
+        ),
         (2, ("fleet", "diff", "--store", f"sqlite:{good}"), "--base"),
         (
             2,
