@@ -193,7 +193,7 @@ export function Monitors({
               { title: "Waits", numeric: true },
               { title: "Waited", ...time },
               { title: "I/O waits", numeric: true, minor: true },
-              { title: "I/O", ...time },
+              { title: "I/O", ...time, minor: true },
             ]}
           />
         </section>

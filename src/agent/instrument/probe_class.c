@@ -216,6 +216,18 @@ int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
     return offset;
 }
 
+/* Returns a class as a local reference, prepared, so that the VM knows its fields; or NULL. */
+static jclass find_prepared(JNIEnv *jni, const char *name)
+{
+    jint status = 0;
+    jclass c = vm_find_class(jni, name);
+    if (c && (*vm.ti)->GetClassStatus(vm.ti, c, &status) == JVMTI_ERROR_NONE &&
+        !(status & JVMTI_CLASS_STATUS_PREPARED))
+        c = (*jni)->FindClass(jni, name); /* initializes it */
+    vm_clear_exception(jni);
+    return c;
+}
+
 int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field,
                            const char *descriptor)
 {
@@ -223,7 +235,7 @@ int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *fiel
         vm_clear_exception(jni);
         return -ENOMEM;
     }
-    jclass class = vm_find_class(jni, class_name);
+    jclass class = find_prepared(jni, class_name);
     int64_t offset = probe_class_field_offset(jni, class, field, descriptor);
     (*jni)->PopLocalFrame(jni, NULL);
     return offset;
