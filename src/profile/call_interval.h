@@ -15,6 +15,10 @@ struct call_interval {
     double raw_low, raw_high, low, high;
 };
 
+/*
+ * Returns the interval of a time that was estimated from `readings` readings, each of which stands
+ * for ns_a_reading. cost_ns is the estimated cost of the probes in this time.
+ */
 struct call_interval call_interval(uint64_t readings, double ns_a_reading, int64_t cost_ns);
-/* Returns whether there are enough readings to state a time, and it is certainly above zero. */
+/* Returns whether the readings are enough to state a time, and the time is certainly above zero. */
 bool call_time_is_known(uint64_t readings, double ns_a_reading, int64_t cost_ns);

@@ -71,31 +71,36 @@ void coverage_sort(struct coverage *c);
 /* Stores the lines of a class in ascending order, allocated by malloc. Returns 0 or -ENOMEM. */
 int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
                    size_t *ret_n) must_check;
-/* Stores the lines of one method like coverage_lines. */
+/* Stores the lines of one method, as coverage_lines does for a class. */
 int coverage_body_lines(const struct cover_body *b, struct cover_line **ret,
                         size_t *ret_n) must_check;
 /*
  * Computes totals of a class, or of all classes when `of` is NULL. A method or class is hit when
- * one of its lines is.
+ * one of its lines is. Returns 0, or -ENOMEM, which leaves *ret unchanged.
  */
 int coverage_sum(const struct coverage *c, const struct cover_class *of,
                  struct cover_sum *ret) must_check;
-/* Adds the totals of a class, or those of a method (its class is not counted), to *sum. */
+/*
+ * coverage_add_sum adds the totals of a class to *sum, coverage_add_body_sum those of a method,
+ * without its class. They return 0 or -ENOMEM.
+ */
 int coverage_add_sum(const struct coverage *c, const struct cover_class *of,
                      struct cover_sum *sum) must_check;
 int coverage_add_body_sum(const struct cover_body *b, struct cover_sum *sum) must_check;
-/* Returns whether any line of the body ran, and the number of its first line. */
+/* Returns whether any line of the body ran. */
 bool cover_body_hit(const struct cover_body *b);
+/* Returns the lowest line number of the body; UINT32_MAX if the body has no lines. */
 uint32_t cover_body_line(const struct cover_body *b);
 void coverage_release(struct coverage *c);
 
 /*
  * Appends the path of a class's source relative to a source folder: the folders of its package and
- * the SourceFile name.
+ * the SourceFile name or, if the class has none, the name of its outermost class with ".java".
  */
 void cover_source_name(const struct cover_class *c, struct buf *b);
 /*
- * Returns the path of a class's source, allocated by malloc, or NULL when it does not exist.
- * sources may be NULL.
+ * Returns the path of a class's source, allocated by malloc: in the folder `sources`, or only the
+ * part that cover_source_name appends when `sources` is NULL. Returns NULL when `sources` has no
+ * such file that can be read, when the path contains "/../", or when memory runs out.
  */
 char *cover_source_path(const char *sources, const struct cover_class *c);

@@ -17,8 +17,8 @@ enum cpu_sample_use {
 };
 
 /*
- * Decides about a sample. *timed, which begins as false, becomes true with the first one by a CPU
- * clock.
+ * Decides about a sample. *timed, which the caller sets to false before the first sample, becomes
+ * true with the first sample by a CPU clock.
  */
 static inline enum cpu_sample_use cpu_sample_use(bool *timed, bool by_cpu_clock)
 {

@@ -29,8 +29,7 @@ enum frame_role frame_role(const char *method);
 bool frame_role_is_vm_thread(const char *name);
 /*
  * Returns how many frames at the top of a stack belong to a probe of the agent, because the method
- * with the probe did not call them itself. Returns the number of all frames when the agent itself
- * called into Java.
+ * with the probe did not call them itself: all frames when the agent itself called into Java.
  */
 uint32_t frame_role_probe_frames(const struct rec_stack *s);
 /*
@@ -39,5 +38,8 @@ uint32_t frame_role_probe_frames(const struct rec_stack *s);
  * measured.
  */
 bool frame_role_is_of_agent(const struct rec_method *m);
-/* Returns whether a thread waits for work in this method, given the method that it called. */
+/*
+ * Returns whether a thread waits for work in `method`, which has called `callee`. Both are full
+ * names as in frame_role.
+ */
 bool frame_role_is_idle_worker(const char *callee, const char *method);

@@ -113,8 +113,9 @@ struct reading {
 /* ---- load_jfr.c */
 
 /*
- * Return the node of an event's stack, the one of a row, and a row's thread: numbers of the
- * profile, or -ENOMEM.
+ * load_node returns the node of an event's stack, load_node_of_row that of a row's stack (0 when
+ * the event has none), load_thread_of_row a row's thread. These are numbers of the profile, or
+ * -ENOMEM or -E2BIG.
  */
 int64_t load_node(struct reading *r, const struct rec_object *o) must_check;
 int64_t load_node_of_row(struct reading *r, const struct rec_row *row) must_check;
@@ -128,18 +129,21 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
 /* ---- load_jfr_exact.c */
 
-/* Subtracts the amounts in `pending` from the latest samples. */
+/*
+ * Subtracts the amounts in `pending` from the latest allocation samples of their node and thread,
+ * and removes samples whose weight is 0 then.
+ */
 void load_subtract_pending(struct reading *r);
 
 /*
  * Stores the total calls of a method up to an event. Such totals are saved from time to time when
- * there are many stacks; the latest one counts.
+ * there are many stacks; the latest one counts. Returns 0 or a negative errno.
  */
 int load_total(struct reading *r, const struct rec_row *row) must_check;
 
 /*
  * In a recording that was cut, adds the calls that the totals of methods include and the calls by
- * stack do not, as calls whose callers are unknown.
+ * stack do not, as calls whose callers are unknown. Returns 0 or a negative errno.
  */
 int load_settle_totals(struct reading *r) must_check;
 
@@ -156,11 +160,20 @@ int load_settle_totals(struct reading *r) must_check;
  */
 int load_settle_times(struct reading *r) must_check;
 
-/* Adds exact calls: a row of the table for each stack and thread. */
+/*
+ * Adds the exact calls of an event, which are those since the previous event of its stack and
+ * thread, to the row of these in the profile's `calls`. Returns 0 or a negative errno.
+ */
 int load_calls(struct reading *r, const struct rec_row *row) must_check;
 
-/* Adds a method that was left without probes, and why. */
+/*
+ * Adds a method that was left without probes, and the reason, to the profile's `left`. Returns 0 or
+ * -ENOMEM.
+ */
 int load_left(struct reading *r, const struct rec_object *o) must_check;
 
-/* Adds an allocation site, or the changes of one. */
+/*
+ * Adds an allocation site or, if the profile has the site already, the changes that the event
+ * states. Returns 0 or a negative errno.
+ */
 int load_site(struct reading *r, const struct rec_row *row, const struct rec_event *e) must_check;

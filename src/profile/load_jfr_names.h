@@ -65,25 +65,35 @@ struct names {
     VEC(uint32_t) frames;          /* likewise, their numbers in the profile */
 };
 
-/* Returns the node of the stack whose id a field of an object's chunk holds. */
+/*
+ * Returns the node of the stack with this id in the chunk of an object, whose field f refers to it;
+ * node 0 when the chunk has no such stack.
+ */
 int64_t names_stack(struct names *n, const struct rec_object *o, const struct rec_field *f,
                     uint64_t id);
-/* Returns the node of the stack in a field that is read by its name; node 0 if it has no stack. */
+/*
+ * Returns the node of the stack in the object's field with this name; node 0 if the object has no
+ * stack.
+ */
 int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const char *name);
+/*
+ * Returns the number of the thread with this id in the chunk of an object, whose field f refers to
+ * it.
+ */
 int64_t names_thread(struct names *n, const struct rec_object *o, const struct rec_field *f,
                      uint64_t id);
-/* Returns the thread of a decoded constant; NULL stands for an unknown thread. */
+/* Returns the number of the thread of a decoded constant; NULL stands for an unknown thread. */
 int64_t names_thread_of(struct names *n, const struct rec_thread *t);
 void load_names_release(struct names *n);
 
-/* Prefetches what is known about a stack. */
+/* Prefetches the answer about the stack with this id. */
 static inline void names_prefetch_stack(const struct names *n, uint32_t id)
 {
     if (id < n->stacks.of_id.len)
         __builtin_prefetch(&n->stacks.of_id.data[id]);
 }
 
-/* Returns whether the answer about an id is known, and stores it in *ret. */
+/* Returns whether the answer about an id is known, and stores the number in *ret if so. */
 static inline bool answers_have(const struct answers *all, const struct rec_chunk *chunk,
                                 const struct rec_type *type, uint64_t id, uint32_t *ret)
 {

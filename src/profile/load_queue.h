@@ -29,13 +29,14 @@ struct load_queue {
 };
 
 /*
- * Adds a sample to sums; see sums_add. Returns 0, or a negative errno, also for a sample that was
- * added earlier. From here until load_queue_end the sums belong to the queue.
+ * Adds a sample to the sums `to`, as sums_add does, now or later. Returns 0 or a negative errno,
+ * which may be that of a sample that was added earlier. The sums belong to the queue from the first
+ * call on until load_queue_end.
  */
 int load_queue_add(struct load_queue *q, struct sums *to, const struct profile_sample *sample,
                    const struct sum_thread *t, const struct profile_spread *spread) must_check;
 /*
- * Waits until all samples have been added, and frees the queue. It can be called twice. Returns 0
- * or a negative errno.
+ * Waits until all samples have been added to their sums, and frees the queue, which is then empty:
+ * a second call does nothing. Returns 0 or a negative errno.
  */
 int load_queue_end(struct load_queue *q);

@@ -54,8 +54,8 @@ struct sum_thread {
 };
 
 /*
- * Adds a sample, whose thread is described by *t. `spread` says how many samples it stands for.
- * Returns 0 or -ENOMEM.
+ * Adds a sample, whose thread is described by *t. `spread` states how many samples this one stands
+ * for. Returns 0 or -ENOMEM.
  */
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
              const struct profile_spread *spread) must_check;
@@ -69,9 +69,9 @@ void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight);
 /*
  * Moves the rows to the end of a series. If the filter leaves none, the series still gets one
  * sample from outside the filter, so that it can be distinguished from a series that the recording
- * lacks.
+ * lacks. Returns 0 or -ENOMEM.
  */
 int sums_move(struct sums *s, struct profile_series *to) must_check;
-/* Returns whether there is any sample, counted or not. */
+/* Returns whether any sample was added, whether or not the filter counts it. */
 bool sums_any(const struct sums *s);
 void sums_release(struct sums *s);

@@ -27,19 +27,23 @@ struct tally {
     VEC(struct tallied) known;
 };
 
-/* Begins with the ids of another chunk, after tally_end. Returns 0 or -ENOMEM. */
+/*
+ * Ends the tally of the last chunk with tally_end, and begins that of another chunk. Returns 0 or
+ * -ENOMEM.
+ */
 int tally_begin(struct tally *t, struct sums *s, const struct rec_chunk *chunk,
                 const struct rec_type *stacks) must_check;
 /*
- * Notes the node of the sums of a stack's id, so that tally_add counts its further samples. Called
- * once the first sample of the id was added to the sums. Returns 0 or -ENOMEM.
+ * Notes to which node of the sums the stack with this id belongs, so that tally_add counts its
+ * further samples. The first sample of the id must have been added to the sums. Ids from TALLY_MAX
+ * on are ignored. Returns 0 or -ENOMEM.
  */
 int tally_know(struct tally *t, uint64_t id, uint32_t node) must_check;
-/* Adds the weights to the sums. Returns 0 or -ENOMEM. */
+/* Adds the weights to the sums, and forgets the ids. Returns 0 or -ENOMEM. */
 int tally_end(struct tally *t, struct sums *s) must_check;
 void tally_release(struct tally *t);
 
-/* Prefetches what is known about an id. */
+/* Prefetches the place of an id in `known`. */
 static inline void tally_prefetch(const struct tally *t, uint32_t id)
 {
     if (id < t->of_id.len)
@@ -47,8 +51,8 @@ static inline void tally_prefetch(const struct tally *t, uint32_t id)
 }
 
 /*
- * Prefetches its weight; to be called once the data that tally_prefetch has prefetched is in the
- * cache.
+ * Prefetches the weight of an id. Call it once the data that tally_prefetch has prefetched is in
+ * the cache.
  */
 static inline void tally_prefetch_weight(const struct tally *t, uint32_t id)
 {
@@ -56,7 +60,10 @@ static inline void tally_prefetch_weight(const struct tally *t, uint32_t id)
         __builtin_prefetch(&t->known.data[t->of_id.data[id] - 1], 1);
 }
 
-/* Adds a sample whose thread counts. Returns false when the id is not known. */
+/*
+ * Adds the weight of a sample whose thread counts. Returns false, and adds nothing, when the id is
+ * not known.
+ */
 static inline bool tally_add(struct tally *t, uint32_t id, uint64_t weight)
 {
     if (unlikely(id >= t->of_id.len || !t->of_id.data[id]))

@@ -90,24 +90,27 @@ void losses_release(struct losses *l);
     {                                                                                   \
         "jdk.CPUTimeSamplesLost", tag                                                   \
     }
-/* Returns how many things such an event says were lost, and 0 if it is no loss. */
+/* Returns how many things an event of LOSSES_SELECT reports as lost; 0 if it reports no loss. */
 uint64_t losses_amount(const struct rec_event *e);
 /*
- * Reads all of a recording, which changes its selection and position. Returns 0 or a negative
- * errno. any: whether it may hold such events; if it is known to hold none, its headers are enough,
- * provided that the recording was ended.
+ * Reads all of a recording, which changes its selection and position. any: whether the recording
+ * may hold events of LOSSES_SELECT; if it is known to hold none, its headers are enough, provided
+ * that it was ended. Returns 0 or a negative errno, after which losses_release is still needed.
  */
 int losses_read(struct losses *ret, struct recording *r, bool any) must_check;
 
-/* Reads the losses of a file. A file that is not a recording, or cannot be read, has none. */
+/*
+ * Reads the losses of a file; `any` as in losses_read. A file that is not a recording, or cannot be
+ * read, has none.
+ */
 void losses_read_file(struct losses *ret, const char *path, bool any);
 
 /* Adds the losses of another recording, each at its time since 1970. Returns 0 or -ENOMEM. */
 int losses_merge(struct losses *to, const struct losses *from) must_check;
 
 /*
- * Returns whether another loss held this one, such as the sites whose bytes it counts. The sentence
- * and the JSON of the other loss state this one as well, and no sum includes it.
+ * Returns whether another loss held this one, as lost sites hold the bytes that they counted. The
+ * sentence and the JSON of the other loss state this one as well, and no sum includes it.
  */
 bool loss_is_held(const struct losses *l, const struct loss *loss);
 
@@ -151,14 +154,13 @@ void losses_missing_sentence(const struct missing *m, struct buf *out);
  */
 bool losses_left_out_sentence(const struct losses *l, struct buf *out);
 /*
- * Appends a sentence such as "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits
- * was kept".
+ * Appends a sentence such as "budget: between 3.10 s and 60.25 s as few as one in 16 stacks of
+ * short waits were kept, to stay within the budget".
  */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
- * If the recording was not ended, writes a sentence with the time after which everything is
- * missing, and the times of the last counts of captures that only count. Returns whether it wrote
- * one.
+ * If the recording was not ended, or the file is cut, appends a sentence about what is missing,
+ * with the times of the last counts of captures that only count. Returns whether it appended one.
  */
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
@@ -172,6 +174,6 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*
  * Writes the members of losses_json for a file. any: false when it is known that nothing was lost,
- * so that the file need not be read.
+ * so that only the headers of the file need to be read.
  */
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

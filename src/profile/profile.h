@@ -272,24 +272,27 @@ int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
 /* Prefetches what profile_frame will look up. */
 void profile_frame_soon(const struct profile *p, uint32_t method, int32_t line,
                         enum frame_kind kind);
-/* returns the frame of a mark */
+/* Returns the frame of a mark with this text. */
 int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;
 /*
- * profile_open_node returns the node, below a method's node, for the time of calls that had not
- * returned at the end; profile_is_open, whether a label is that of such nodes. Such a call may have
- * waited all the time, so it must not affect the rank of its method.
+ * profile_open_node returns the node, below a method's node `parent`, for the time of calls that
+ * had not returned at the end; profile_is_open, whether a label is that of such nodes. Such a call
+ * may have waited all the time, so it must not affect the rank of its method.
  */
 int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
 bool profile_is_open(const struct profile *p, uint32_t label);
 /*
  * profile_own_frame returns the frame "[jvmscope]" for what the agent runs below a method of the
- * program; profile_own_node, the node of stacks that consist of the agent's own classes only.
+ * program; profile_own_node, the node with this frame below `parent`.
  */
 int64_t profile_own_frame(struct profile *p) must_check;
 int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;
 /* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
+/*
+ * Adds a sample of a metric, and extends the profile's duration to its time. Returns 0 or -ENOMEM.
+ */
 int profile_sample(struct profile *p, enum profile_metric metric,
                    struct profile_sample sample) must_check;
 
@@ -348,8 +351,8 @@ struct profile_view {
 };
 
 /*
- * Returns 0, -ENOMEM, or -ENODATA when the profile has no sample of the metric at all. The profile
- * and the patterns must outlive the view.
+ * Computes a view of a metric; filter may be NULL. Returns 0, -ENOMEM, or -ENODATA when the profile
+ * has no sample of the metric at all. The profile and the patterns must outlive the view.
  */
 int profile_view_init(struct profile_view *ret, const struct profile *p, enum profile_metric metric,
                       const struct profile_filter *filter) must_check;
@@ -359,19 +362,22 @@ void profile_view_release(struct profile_view *v);
  * memory.
  */
 size_t profile_view_threads(const struct profile_view *v);
-/* Returns whether the view counts this sample of its metric, apart from its time. */
+/*
+ * Returns whether the thread and the stack of a sample pass the filter of the view. The time of the
+ * sample is not compared.
+ */
 bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s);
 
 /*
- * Calls visit for each counted sample, in order of arrival, until it returns a value other than 0,
- * which is then returned.
+ * Calls visit for each counted sample, in order of arrival, until visit returns a value other than
+ * 0. Returns this value, or 0.
  */
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context);
 
 /*
- * Calls visit like profile_view_each, for the samples with merged threads, where the profile has
- * them.
+ * Like profile_view_each, but calls visit for the samples with merged threads, if the profile has
+ * any.
  */
 int profile_view_each_merged(const struct profile_view *v,
                              int (*visit)(void *context, const struct profile_sample *s),
@@ -418,7 +424,8 @@ enum { FEWEST_READINGS = 10 };
  */
 uint64_t profile_readings(const struct profile *p, enum profile_metric metric);
 /*
- * Returns the number of profile_readings, read from the note of a metric in a file (profile_note).
+ * Returns the number of readings or samples in a note that profile_note has written into a file; 0
+ * if the note has none.
  */
 uint64_t profile_readings_noted(struct str text);
 /*
@@ -453,8 +460,9 @@ struct profile_rank {
 };
 
 /*
- * Ranks all methods that have a weight: by self, then by total, then by name. Methods whose self
- * weight is not known come after the others. Marks are left out. The caller frees the result.
+ * Stores all methods that have a weight in *ret, which the caller frees: ordered by self, then by
+ * total, then by name, and methods whose self weight is not known after the others. Marks are left
+ * out. Returns 0 or -ENOMEM.
  */
 int profile_rank(const struct profile_view *v, struct profile_rank **ret,
                  size_t *ret_len) must_check;
@@ -474,8 +482,9 @@ struct profile_tree {
 };
 
 /*
- * With inverted, running methods are at the root and callers are their children; `self` is then the
- * weight of the stacks whose outermost frame is there.
+ * Makes the tree of a view. If inverted, running methods are at the root and callers are their
+ * children; `self` is then the weight of the stacks whose outermost frame is at the node. Returns 0
+ * or -ENOMEM.
  */
 int profile_tree_init(struct profile_tree *ret, const struct profile_view *v,
                       bool inverted) must_check;

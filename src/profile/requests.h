@@ -184,14 +184,20 @@ struct request_filter {
 
 /*
  * Reads a recording. Requests that do not pass the filter are left out, and exact figures are
- * available only if it excludes none by thread or time. Returns 0, or a negative errno with the
- * reason in why.
+ * available only if the filter excludes none by thread or time. Returns 0, or a negative errno with
+ * the reason in why.
  */
 int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
                   struct buf *why) must_check;
-/* Returns how many CPU samples a kept one stood for at a time; it is in the list as often. */
+/*
+ * Returns how many CPU samples each one that was kept stood for at a time; `samples` contains a
+ * kept one as often.
+ */
 uint32_t requests_samples_of(const struct requests *r, int64_t time_ns);
-/* Returns whether waits of less than 1 ms were left out within a time. */
+/*
+ * Returns whether waits or parks of less than 1 ms were left out at some time between from_ns and
+ * to_ns.
+ */
 bool requests_lack_waits(const struct requests *r, int64_t from_ns, int64_t to_ns);
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
@@ -218,8 +224,8 @@ const char *request_name_of(const struct requests *r, const struct request *q);
 /* Returns the name of a thread; "" when it is unknown. */
 const char *requests_thread(const struct requests *r, uint64_t id);
 /*
- * Returns the latency in ns that a share of all requests does not exceed, according to the exact
- * histogram or to the requests themselves; 0 for a name without requests.
+ * Returns the latency in ns that a share (0 to 1) of all requests does not exceed, according to the
+ * exact histogram or to the requests themselves; 0 for a name without requests.
  */
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
 /*
@@ -227,16 +233,20 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
  * microsecond.
  */
 bool request_quantile_is_bound(const struct request_name *n, uint64_t ns);
-/* Returns the index of the first sample of a thread at or after a time. */
+/*
+ * Returns the index of the first sample of a thread at or after a time. If no sample is, that of
+ * the next thread's first sample, or the number of samples; so do the functions below.
+ */
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the index of the first context of a thread at or after a time. */
 size_t requests_context_from(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* Returns the last context of a thread at or before a time, or NULL when there is none. */
+/*
+ * Returns the last context of a thread at or before a time, or NULL when the thread has none by
+ * then.
+ */
 const struct request_context *requests_context_at(const struct requests *r, uint64_t thread,
                                                   int64_t time_ns);
-/*
- * Returns the index of the first element of by_thread of a thread that starts at or after a time.
- */
+/* Returns the index in by_thread of the first work of a thread that starts at or after a time. */
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the index of the first span of a thread that starts at or after a time. */
 size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns);

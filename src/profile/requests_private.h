@@ -8,8 +8,8 @@
 
 /*
  * Defines the order of a type by thread and then by the time in one of its members. first_NAME
- * returns the first element of a sorted array that is not before a thread and a time; compare_NAME
- * is for vec_sort.
+ * returns the index of the first element of a sorted array that is not before a thread and a time,
+ * or n; compare_NAME is for vec_sort.
  */
 #define ORDERED_BY_THREAD(name, type, time)                                                \
     static inline size_t first_##name(const type *list, size_t n, uint64_t of, int64_t at) \
@@ -44,4 +44,5 @@ int requests_order(struct requests *r) must_check;
 
 /* ---- requests_find.c ---- */
 
+/* Compares two struct request_thread by id, for vec_sort and bsearch. */
 int requests_threads_by_id(const void *a, const void *b);

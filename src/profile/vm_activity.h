@@ -171,18 +171,22 @@ struct vm_activity {
     uint64_t cut_at; /* not 0: the file is cut or damaged there */
 };
 
-/* Reads a recording. Returns 0, or a negative errno with the reason in why. */
+/*
+ * Reads the VM's activity from a recording. Returns 0, or a negative errno with the reason in why.
+ */
 int vm_activity_load(struct vm_activity *ret, const char *path,
                      const struct vm_activity_filter *filter, struct buf *why) must_check;
 void vm_activity_release(struct vm_activity *v);
 /* Returns a text by its number, "" for VM_NONE. */
 const char *vm_activity_text(const struct vm_activity *v, uint32_t text);
 /*
- * vm_activity_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
+ * vm_activity_pools.c: add what an event states about a part of the memory, the metaspace, or the
+ * loading of classes. They return 0 or -ENOMEM.
  */
 int vm_activity_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_activity_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_activity_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
+/* Sorts the parts of the memory by name, and the class loaders by how many classes they loaded. */
 void vm_activity_sort_pools(struct vm_activity *v);
-/* Returns whether the recording contains any of these. */
+/* Returns whether the recording contains any activity or figure of the VM. */
 bool vm_activity_any(const struct vm_activity *v);

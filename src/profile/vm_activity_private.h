@@ -35,10 +35,17 @@ extern const struct rec_select activity_events[];
 /* Handles an event; context is a struct activity_reading. Returns 0 or a negative errno. */
 int vm_activity_visit(void *context, const struct rec_event *e);
 
-/* Returns the number of a text, which is added; VM_NONE for "". Sets r->error on failure. */
+/*
+ * Adds a text and returns its number; VM_NONE for "" or NULL, and on failure, which sets r->error.
+ */
 uint32_t vm_activity_keep_text(struct activity_reading *r, const char *s);
 /* Returns a duration from the recording, in ns, limited to what is possible. */
 uint64_t vm_activity_length(int64_t ns);
+/*
+ * Returns the parts of the safepoint or collection with this id in m, which is r->safepoints or
+ * r->collections; NULL when no event reported any.
+ */
 const struct activity_part *vm_activity_part(const struct activity_reading *r, const struct map *m,
                                              uint64_t id);
+/* Adds a reading to a figure, as the last one. */
 void vm_activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v);

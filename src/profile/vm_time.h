@@ -15,7 +15,7 @@
  */
 #define VM_TIME_THREAD (UINT64_C(1) << 63)
 
-/* Adds the contents of an event. Returns 0 or -ENOMEM. */
+/* Adds the contents of an event, unless its time is 0. Returns 0 or -ENOMEM. */
 int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, const char *name,
                      int64_t cpu_ns) must_check;
 
@@ -46,6 +46,10 @@ struct vm_time {
     uint64_t process_ns, java_ns, rest_ns;
 };
 
+/*
+ * Sums up the part of the profile's CPU times that the filter selects, the most used row first.
+ * Returns 0 or -ENOMEM.
+ */
 int vm_time_sum(struct vm_time *ret, const struct profile *p,
                 const struct profile_filter *filter) must_check;
 void vm_time_release(struct vm_time *t);
