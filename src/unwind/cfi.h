@@ -25,6 +25,9 @@ struct cfi_rule {
     int32_t fp_offset, ra_offset;
 };
 
-/* Finds the rule for pc. False when the module has none, or has one that is not supported. */
+/*
+ * Finds the rule for pc, an address in the module. Returns false when the module has no rule for
+ * it, or one that is not supported.
+ */
 bool cfi_find(const struct arch *arch, const struct memory *m, const struct module *module,
               uint64_t pc, struct cfi_rule *ret);

@@ -132,23 +132,39 @@ struct walk {
 };
 
 /*
- * Steps: each adds the current frame to the result and moves to its caller. False when that is not
- * possible; the registers are then unchanged.
+ * Each of these functions adds the current frame to the result and moves to its caller. They return
+ * false when that is not possible; the registers are then unchanged.
  */
 bool java_step(struct walk *k);
 bool native_step(struct walk *k);
 
 /*
- * In a chunk (chunk.c): returns true when all of its frames were added. walk_leave requires that.
+ * Adds the frames that a snapshot has copied from the heap (chunk.c), and restores the registers.
+ * Returns whether these were all frames of the virtual thread in the heap.
  */
 bool chunk_walk(struct walk *k);
+/*
+ * Does the work of walk_leave for a walk in a chunk. Sets k->chunk_left when the frame was the
+ * chunk's last one.
+ */
 bool chunk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 
+/*
+ * Adds a frame to the result, unless the flags exclude frames of this kind. Sets k->full when the
+ * result already has max frames.
+ */
 void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
-/* The check is added when the walk is finished. */
+/* Adds a frame of a method. The id gets its check when the walk is finished. */
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci);
-/* Sets the registers with which the walk continues; false when they cannot be those of a caller. */
+/*
+ * Sets the registers with which the walk continues. Returns false, and leaves the registers
+ * unchanged, when these values cannot be those of a caller.
+ */
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
+/*
+ * Reads a word of the thread's stack that may not be mapped. Returns false when the address is not
+ * on the stack, not a multiple of 8, or cannot be read.
+ */
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret);
 
 /*
@@ -187,8 +203,8 @@ static inline void walk_note_method(const struct walk *k, uint64_t id)
 }
 
 /*
- * The next frame is found through a frame pointer that another frame has saved. In compiled code
- * the register may hold anything else.
+ * Notes the word from which the frame pointer was read, because the next frame is found through it.
+ * Until then the word need not be noted: in compiled code the register may hold anything else.
  */
 static inline void walk_by_fp(struct walk *k)
 {
@@ -197,7 +213,10 @@ static inline void walk_by_fp(struct walk *k)
     k->fp_at = 0;
 }
 
-/* Reads the word at an address of the thread's stack. */
+/*
+ * Read the word at an address of the thread's stack; walk_stack_word also notes the word in
+ * k->words. They return false when it cannot be read.
+ */
 static inline bool walk_stack_word_unnoted(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address - k->mapped_low >= k->mapped_bytes || address & 7))
@@ -221,8 +240,8 @@ static inline const struct memory *walk_memory(const struct walk *k)
 }
 
 /*
- * The key for an interrupted instruction, which must differ from the key of the same address as a
- * return address. No address of a process has the top bit set.
+ * Returns the key for an interrupted instruction, which must differ from the key of the same
+ * address as a return address. No address of a process has the top bit set.
  */
 static inline uint64_t walk_top_key(uint64_t pc)
 {
@@ -236,21 +255,29 @@ bool walk_is_code(const struct walk *k, uint64_t pc);
  * interpreter, which jumps.
  */
 bool walk_is_java_return(const struct walker *w, uint64_t pc);
-/* Reads a JavaFrameAnchor; false when it contains no frame. */
+/*
+ * Reads the JavaFrameAnchor at an address. Returns false when it contains no frame or cannot be
+ * read.
+ */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
 /*
- * The first two note a claim. It is checked later, at the latest when their list is full; the third
- * checks all claims that were noted. They return false when a check has failed.
+ * claim_site notes the claim that a compilation is still at its place. claim_method adds the frame
+ * of an interpreted method and notes the claim that this is a Method with the bytecode at bcp.
+ * These claims are checked later, at the latest when the list is full; claims_settle checks all of
+ * them. All three return false when a check has failed.
  */
 bool claim_site(struct walk *k, const struct compilation *of);
 bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);
 /*
- * Finds what is known about a method on the stack; false when nothing is known or it cannot be
- * trusted.
+ * Stores what is known about a method on the stack, reading it from the VM if need be. Returns
+ * false when nothing is known or it cannot be trusted.
  */
 bool walk_method(struct walk *k, uint64_t method, struct known_method *ret);
 /* Adds the checks to ids of Java frames that have none yet, and keeps what was noted as sites. */
 void walk_finish(struct walk *k);
-/* Runs a walk that has been set up. */
+/*
+ * Runs a walk that has been set up, and stores how it ended. When a claim turns out to be wrong,
+ * repeats the walk without claims.
+ */
 void walk_run(struct walk *k, struct walk_end *ret_end);

@@ -18,7 +18,7 @@ struct kernel_symbols;
  */
 struct kernel_symbols *kernel_symbols_new(void);
 /*
- * Returns the name of the function at an address, NULL when it is not known. Valid as long as the
- * table.
+ * Returns the name of the last symbol at or below an address, which is valid as long as the table;
+ * NULL when no symbol is.
  */
 const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address);

@@ -20,8 +20,8 @@ struct known_stack {
 };
 
 /*
- * Stores where the calling thread, whose JNIEnv is env, left Java. Returns false if it runs no
- * Java.
+ * Stores where the calling thread, whose JNIEnv is env, left Java. Returns false if the thread runs
+ * no Java.
  */
 bool known_stack_own_start(const struct walker *w, const void *env, struct walk_start *ret);
 /*

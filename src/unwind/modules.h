@@ -24,12 +24,13 @@ struct modules {
 };
 
 /*
- * Returns the current libraries; the last table if nothing was loaded or unloaded since. Takes the
- * loader's lock: call it from an ordinary thread, never from a signal handler. NULL when out of
- * memory. Earlier tables stay valid, since they are kept until the process ends.
+ * Returns the current libraries; the last table if nothing was loaded or unloaded since, or if
+ * memory runs out. Returns NULL when there is no last table. Takes the loader's lock: call it from
+ * an ordinary thread, never from a signal handler. Earlier tables stay valid, since they are kept
+ * until the process ends.
  */
 const struct modules *modules_refresh(void);
-/* Returns the last table; NULL before the first. Async-signal-safe. */
+/* Returns the last table; NULL before the first modules_refresh. Async-signal-safe. */
 const struct modules *modules_current(void);
-/* Returns the module that contains an address, or NULL. Async-signal-safe. */
+/* Returns the module that contains an address, or NULL. m may be NULL. Async-signal-safe. */
 const struct module *module_find(const struct modules *m, uint64_t address);

@@ -55,31 +55,43 @@ struct known_method {
 
 enum { KNOWN_LOG2 = 12 };
 
+/* Returns 1 << KNOWN_LOG2 zeroed entries; NULL when out of memory. */
 struct known_method *known_methods_new(void);
 void known_methods_free(struct known_method *known);
 
+/* Returns the entry for a method, which may hold another method. */
 static inline struct known_method *known_method_at(struct known_method *known, uint64_t method)
 {
     return &known[(method * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - KNOWN_LOG2)];
 }
 
 /*
- * Finds what is known about a method and still valid; false when nothing is. known may be NULL.
- * epoch is a value of unloads_epoch since which the method cannot have been freed, because it is on
- * the stack.
+ * Stores what is known about a method and still valid. Returns false when nothing is. known may be
+ * NULL. epoch is a value of unloads_epoch since which the method cannot have been freed, because it
+ * is on the stack; 0: none is known.
  */
 bool known_method_find(struct known_method *known, const struct hotspot_layout *l,
                        const struct memory *m, uint64_t method, uint32_t epoch,
                        struct known_method *ret);
-/* Finds what was known about it at an epoch, whatever is there now. */
+/*
+ * Stores what was known about a method at an epoch, whatever is at its address now. Returns false
+ * when nothing was, or epoch is 0. known may be NULL.
+ */
 bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch,
                          struct known_method *ret);
-/* Reads it from the VM; false when there is no Method. */
+/*
+ * Reads from the VM what *ret is to hold about a method. Returns false when the address is not that
+ * of a Method.
+ */
 bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                        struct known_method *ret);
-/* Stores what was read. known may be NULL. */
+/* Keeps in the table what known_method_read has read at an epoch. known may be NULL. */
 void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of);
 
+/*
+ * Returns the bytecode index for a pointer to a bytecode of the method; -1 when bcp points
+ * elsewhere.
+ */
 static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l,
                                        uint64_t bcp)
 {
@@ -91,11 +103,16 @@ static inline int32_t known_method_bci(const struct known_method *k, const struc
 struct walk_site *sites_new(void);
 void sites_free(struct walk_site *sites);
 
+/*
+ * Returns the entry for a return address or the key of an interrupted instruction, which may hold
+ * another one.
+ */
 static inline struct walk_site *site_at(struct walk_site *sites, uint64_t pc)
 {
     return &sites[(pc * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - SITES_LOG2)];
 }
 
+/* Returns the frame of a method that a site holds. */
 static inline struct walk_frame site_frame(const struct site_method *m)
 {
     return (struct walk_frame){.id = (uint64_t)m->id_high << 32 | m->id_low,
@@ -104,20 +121,20 @@ static inline struct walk_frame site_frame(const struct site_method *m)
 }
 
 /*
- * Stores the compilation that is at a place now. Returns false when memory cannot be read there.
- * Async-signal-safe.
+ * Stores the compilation whose nmethod is at `blob` now. Returns false when the memory at `blob`
+ * cannot be read. Async-signal-safe.
  */
 bool site_read_compilation(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
                            struct compilation *ret);
-/* Returns whether that compilation is still at its place. Async-signal-safe. */
+/* Returns whether the nmethod at c->blob still is this compilation. Async-signal-safe. */
 bool site_compilation_holds(const struct hotspot_layout *l, const struct memory *m,
                             const struct compilation *c);
 /*
  * Notes the frames of an nmethod at a return address, or at an interrupted instruction whose frame
- * is in the given state; the ids have their checks. Frames beyond the limit are not noted.
- * Async-signal-safe.
+ * is in the given state; the ids have their checks. Notes nothing when there are more than
+ * SITE_METHODS_MAX frames, or another thread is writing the entry. Async-signal-safe.
  */
 void site_note(struct walk_site *sites, const struct compilation *of, int32_t frame_bytes,
                uint64_t key, uint8_t state, const struct walk_frame *frames, unsigned count);
-/* Forgets what is known about a key. */
+/* Forgets what is known about a return address or the key of an interrupted instruction. */
 void site_forget(struct walk_site *sites, uint64_t key);

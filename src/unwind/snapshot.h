@@ -17,7 +17,7 @@
  *   bytecodes the frame's pointer happens to lead. Even then the frame is right if that is the next
  *   version of the same method.
  * - Frames of a virtual thread in the heap are copied too, if that is possible (walk_chunks) and
- * the thread runs Java or native code.
+ *   the thread runs Java or native code.
  */
 #pragma once
 
@@ -47,25 +47,30 @@ enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper stacks are walked in place */
 bool snapshot_possible(const struct walker *w);
 
 /*
- * In the handler: fills in everything but the words, for the thread whose environment is env.
- * False: the thread is on another stack, or on a deep one.
+ * Stores in *ret everything but the words, for the calling thread, whose environment is env.
+ * context is the signal's ucontext_t. Returns false if the thread is on another stack or on a deep
+ * one (SNAPSHOT_STACK_MAX), or if its fields cannot be read. Call it in the signal handler.
  */
 bool snapshot_measure(const struct walker *w, const void *context, const void *env,
                       struct snapshot *ret);
 
+/* Returns the size of a measured snapshot with its words. */
 static inline size_t snapshot_bytes(const struct snapshot *s)
 {
     return sizeof(*s) + (s->high - s->low) + (s->chunk_high - s->chunk_low);
 }
 
-/* Copies a measured snapshot with the words into a buffer of snapshot_bytes, in the handler. */
+/*
+ * Copies a measured snapshot and the words into a buffer of snapshot_bytes. Call it in the same
+ * signal handler. Frames in the heap that have changed or cannot be read are left out.
+ */
 void snapshot_take(const struct walker *w, const struct snapshot *measured, struct snapshot *ret);
 
 /*
- * Creates a walker for snapshots, which walks one at a time. The caller frees it with free(). NULL:
- * out of memory.
+ * Creates a walker for snapshots, which walks one at a time. The caller frees it with free().
+ * Returns NULL when out of memory.
  */
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);
-/* Like walk_stack. */
+/* Walks a snapshot. The other arguments and the result are those of walk_stack. */
 unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
                        struct walk_frame *frames, unsigned max, struct walk_end *ret_end);

@@ -35,7 +35,7 @@ void symbols_free(struct symbols *s);
  */
 const char *symbols_plain_name(const char *symbol, char *ret, size_t size);
 /*
- * Finds the library and the function that contain an address. Returns 0 or -ENOMEM. One thread at a
- * time.
+ * Finds the library and the function that contain an address. Returns 0 or -ENOMEM. Only one thread
+ * at a time may call it.
  */
 int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret) must_check;

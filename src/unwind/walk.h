@@ -71,8 +71,8 @@ static inline uint64_t walk_id_pc(uint64_t id)
 }
 
 /*
- * Kernel addresses are in the upper half of the address space: three of their leading ones are free
- * for the mark.
+ * Returns the id of a frame in the kernel. Kernel addresses are in the upper half of the address
+ * space: three of their leading ones are free for the mark.
  */
 static inline uint64_t walk_id_of_kernel(uint64_t pc)
 {
@@ -99,7 +99,7 @@ enum walk_status {
     /* frames of a virtual thread are in the heap; the frames below them were walked */
     WALK_HEAP,
     WALK_BROKEN, /* a step failed and there was no frame at which to resume */
-    WALK_FAULT,  /* the same, because a load faulted */
+    WALK_FAULT,  /* a load faulted and there was no frame at which to resume */
     WALK_STATUSES,
 };
 
@@ -140,8 +140,8 @@ struct walk_chunks {
 };
 
 /*
- * From now on snapshots contain the frames in chunks. Only with a collector that moves objects at
- * safepoints alone.
+ * Makes snapshots contain the frames in chunks from now on. Call it only if the collector moves
+ * objects at safepoints alone.
  */
 void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 
@@ -182,14 +182,17 @@ struct walk_words {
     uint64_t method[WALK_METHODS_MAX];
 };
 
-/* Like walk_stack from the thread's last Java frame; also returns its words when requested. */
+/*
+ * Walks the calling thread's stack like walk_stack, from the last Java frame on. Also stores the
+ * words of the stack in *ret_words, unless that is NULL.
+ */
 unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
                         struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
                         struct walk_end *ret_end);
 
 /*
- * Prefetches the data that such a walk reads first. Async-signal-safe; call it some time before
- * walk_stack.
+ * Prefetches the data that walk_stack reads first when it is called with this context, a
+ * ucontext_t. Call it some time before walk_stack. Async-signal-safe.
  */
 void walker_fetch(const struct walker *w, const void *context);
 /*
@@ -199,15 +202,18 @@ void walker_fetch(const struct walker *w, const void *context);
 void walker_refresh(struct walker *w);
 
 /*
- * Describes the method of a Java frame, outside of signal handlers. Returns 0; -ESTALE when its
- * class is unloaded; -ENOMEM. See hotspot/method.h.
+ * Describes the method of a Java frame, given the frame's id. Returns 0; -ESTALE when the method no
+ * longer exists; -ENOMEM. Must not be called in a signal handler. See hotspot/method.h.
  */
 int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
-/* Appends the name of the class at an address, which may be any number; see hotspot/method.h. */
+/*
+ * Appends the name of the class at an address, which may be any number. Returns false when nothing
+ * at the address looks like a class. See hotspot/method.h.
+ */
 bool walker_class_name(const struct walker *w, uint64_t address, struct buf *ret);
-/* Returns the layout in use. */
+/* Returns the layout of the VM's structures that the walker uses. */
 const struct hotspot_layout *walker_layout(const struct walker *w);
-/* Writes the name of the piece of generated code at pc into ret[size], "" when there is none. */
+/* Writes the name of the piece of generated code at pc into ret[size], "" when pc is in none. */
 void walker_stub_name(const struct walker *w, uint64_t pc, char *ret, size_t size);
 /* Returns the number of faults that walks have survived. */
 uint64_t walker_faults(void);
