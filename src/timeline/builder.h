@@ -69,24 +69,36 @@ struct tl_event {
 
 struct timeline_builder;
 
+/* Creates an empty builder. Returns 0 or -ENOMEM. */
 int timeline_builder_new(struct timeline_builder **ret) must_check;
 void timeline_builder_free(struct timeline_builder *b);
 DEFINE_CLEANUP(struct timeline_builder *, timeline_builder_free)
 
-/* Each returns the number of the existing or added element, or -ENOMEM. */
+/*
+ * Each of these functions adds an element unless the builder has it already, and returns its number
+ * or -ENOMEM. A thread is known by its id, an object by its id and class, and a stack by its
+ * frames.
+ */
 int64_t timeline_string(struct timeline_builder *b, const char *text, size_t len) must_check;
 int64_t timeline_thread(struct timeline_builder *b, uint64_t id) must_check;
 int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class) must_check;
 int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames,
                        size_t n) must_check;
+/*
+ * Records that no Java thread ran from start_ns to end_ns, for the reason `name` (a string).
+ * Returns 0 or -ENOMEM.
+ */
 int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns,
                    uint32_t name) must_check;
-/* Records that the thread ran from start to end and had no processor for ns of that. */
+/*
+ * Records that a thread ran from start_ns to end_ns and had no processor for ns of this time.
+ * Returns 0 or -ENOMEM.
+ */
 int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
                    uint64_t ns) must_check;
 /*
  * Records the total time for which the container had been throttled by a time. Readings may be in
- * any order.
+ * any order. Returns 0 or -ENOMEM.
  */
 int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns) must_check;
 /* Returns a thread's record to be filled in; valid until the next call of timeline_thread. */
@@ -97,11 +109,12 @@ void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_
 uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object);
 
 /*
- * From now on one thread adds strings, threads, objects and stacks, and fills in those that it has
- * just added, while another thread adds the events that refer to them. The latter locks the builder
+ * Prepares the builder for two threads. One adds strings, threads, objects and stacks, and fills in
+ * those that it has just added. The other adds the events that refer to these; it locks the builder
  * meanwhile and releases it from time to time.
  */
 void timeline_share(struct timeline_builder *b);
+/* timeline_lock and timeline_unlock do nothing unless the builder is shared. */
 void timeline_lock(struct timeline_builder *b);
 void timeline_unlock(struct timeline_builder *b);
 
@@ -110,7 +123,10 @@ void timeline_unlock(struct timeline_builder *b);
  * file of this name. Returns 0 or -ENOMEM.
  */
 int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
-/* Sets time 0; called before the first event. By default the first event is at time 0. */
+/*
+ * Sets the clock's reading at time 0, and the time since 1970 at that moment; call it before the
+ * first event. By default the first event is at time 0.
+ */
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
 /*
  * Adds an event. An event that is earlier than the previous one gets the previous one's time.
@@ -129,8 +145,8 @@ void timeline_prefetch(struct timeline_builder *b, const struct tl_event *events
  */
 int tl_events_sort(struct tl_event *events, size_t n) must_check;
 /*
- * Ends the recording at a time and returns the timeline. The builder is empty afterwards and must
- * be freed.
+ * Ends the recording at a time and stores the timeline. Returns 0, -ENOMEM or -E2BIG. The builder
+ * is empty afterwards and must be freed.
  */
 int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns,
                     struct timeline **ret) must_check;

@@ -37,7 +37,7 @@ enum field {
     FIELDS
 };
 
-/* Their names. */
+/* The names of the fields, and which of them are constants. */
 extern const struct rec_column loader_columns[FIELDS];
 
 /* Questions about stacks (field_stack_answer); a type is longer than their numbers. */
@@ -93,8 +93,10 @@ uint32_t loader_string(struct loader *l, const char *s);
 uint32_t loader_thread(struct loader *l, const struct rec_thread *t);
 
 /*
- * These read the current row. Numbers are 0 when there is none; what the builder numbers is TL_NONE
- * when there is none.
+ * Each of these functions reads a field of the current row. Numbers and times are 0, and the
+ * builder's numbers TL_NONE, when the row has no such field or the field is null.
+ * field_thread_by_id reads the id of a Java thread, and field_object the object of the class in
+ * class_field with the identity in ADDRESS.
  */
 int64_t field_number(const struct loader *l, enum field f);
 int64_t field_ns(const struct loader *l, enum field f);
@@ -103,8 +105,8 @@ uint32_t field_thread_by_id(struct loader *l, enum field f);
 uint32_t field_object(struct loader *l, enum field class_field);
 uint32_t field_stack(struct loader *l);
 /*
- * Returns the result of a function for the row's stack; it is called once for each stack.
- * `question` identifies the function.
+ * Returns the result of `decide` for the row's stack. The result is cached, so that `decide` is
+ * seldom called twice for one stack; `question` identifies the function.
  */
 uint32_t field_stack_answer(struct loader *l, enum stack_question question,
                             uint32_t (*decide)(const struct rec_stack *));

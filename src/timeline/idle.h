@@ -11,11 +11,14 @@
 #include <stdbool.h>
 
 /*
- * Returns the roles of a timeline's methods, indexed by string number, n_strings of them. The
- * caller frees them; NULL: out of memory.
+ * Returns the roles (enum frame_role) of a timeline's methods, an array of n_strings elements by
+ * string number. The caller frees the array. Returns NULL when out of memory.
  */
 uint8_t *idle_frame_roles(const struct timeline *t);
-/* Returns the role of a frame, given its number. */
+/*
+ * Returns the role of a frame, given its number. kinds is the result of idle_frame_roles, here and
+ * below.
+ */
 enum frame_role idle_role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame);
 /*
  * Returns whether a wait with this stack (TL_NONE: not known) is that of a thread that has nothing

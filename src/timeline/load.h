@@ -11,15 +11,19 @@
 /*
  * Reads a recording. For a large one an index is written next to it (PATH.timeline) and used as
  * long as the recording has the same size and time; if the index cannot be written, the timeline
- * has none. Returns a negative errno with the reason in why.
+ * has none. Returns 0, or a negative errno with the reason in why.
  */
 int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
-/* Loads a recording with an existing index, which is mapped and not checked (timeline_check). */
+/*
+ * Loads a recording's timeline from its index, which is mapped and not checked (timeline_check).
+ * Returns 0, -ENOENT when the recording has no index, or another error of timeline_map.
+ */
 int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;
 /*
- * Reads a recording without using an index. When there are many nodes, they lie in the file of this
- * name that timeline_save turns into an index (NULL: in memory). The timeline is built while the
- * recording is read if it has at least streamed_from bytes.
+ * Reads a recording without using an index. When the timeline has many nodes, they lie in the file
+ * `index`, which timeline_save turns into an index (NULL: in memory). The timeline is built while
+ * the recording is read if it has at least streamed_from bytes. Returns 0, or a negative errno with
+ * the reason in why.
  */
 int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
                   const char *index, struct buf *why) must_check;

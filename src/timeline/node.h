@@ -57,6 +57,7 @@ struct tl_block {
     uint8_t row;                   /* bytes of a node */
 };
 
+/* Returns the value of a node's column, as it is stored. bits are those of the node's block. */
 tl_inline uint64_t tl_column_at(const uint8_t *bits, const struct tl_block *b, uint32_t node,
                                 enum tl_column column)
 {
@@ -66,7 +67,10 @@ tl_inline uint64_t tl_column_at(const uint8_t *bits, const struct tl_block *b, u
     return le64toh(word) >> (bit & 7) & ((UINT64_C(1) << (b->begin[column + 1] - bit)) - 1);
 }
 
-/* A waker may lie on both sides of a node: twice the distance, plus 1 if it is a later node. */
+/*
+ * Returns the code of a node's waker, which may be an earlier or a later node: twice the distance,
+ * plus 1 if it is a later node; 0 for TL_NONE.
+ */
 static inline uint64_t tl_waker_code(uint32_t node, uint32_t waker)
 {
     int64_t back = (int64_t)node - (int64_t)waker, negative = back >> 63;
@@ -80,7 +84,10 @@ struct tl_values {
     uint64_t time, shape, thread, prev, waker, context;
 };
 
-/* Returns the node with these values in a block that begins at a time. There are n nodes in all. */
+/*
+ * Returns node number `node`, with these values, of a block that begins at `time`. The timeline has
+ * n nodes.
+ */
 tl_inline struct tl_node tl_node_of(const struct tl_values *v, uint64_t time,
                                     const uint16_t *shapes, uint32_t node, size_t n)
 {
@@ -97,7 +104,7 @@ tl_inline struct tl_node tl_node_of(const struct tl_values *v, uint64_t time,
                             .flags = (uint8_t)(shape >> 12)};
 }
 
-/* Reads a node from the bits of its block. */
+/* Returns node number `node`, read from the bits of its block. The timeline has n nodes. */
 tl_inline struct tl_node tl_node_unpack(const uint8_t *bits, const struct tl_block *b,
                                         const uint16_t *shapes, uint32_t node, size_t n)
 {

@@ -35,6 +35,7 @@ struct tl_packer {
 /* Returns the number of bytes of an index before its packed nodes (index.c). */
 size_t timeline_packed_offset(void);
 
+/* Returns 0 or -ENOMEM; tl_packer_release is needed in either case. */
 int tl_packer_init(struct tl_packer *p) must_check;
 void tl_packer_release(struct tl_packer *p);
 /*
@@ -43,7 +44,7 @@ void tl_packer_release(struct tl_packer *p);
  */
 int tl_packer_put(struct tl_packer *p, size_t block, const struct tl_node *nodes,
                   size_t n) must_check;
-/* Returns a node that was packed. */
+/* Returns a node that was packed, given its number. */
 struct tl_node tl_packer_node(const struct tl_packer *p, uint32_t node);
 /*
  * Hands the packed nodes over to a timeline, which must have no nodes yet. Returns 0 or -ENOMEM.

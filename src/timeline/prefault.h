@@ -29,9 +29,12 @@ struct prefault {
  * Returns 0 or -ENOMEM.
  */
 int prefault_init(struct prefault *a, size_t bytes) must_check;
-/* Reports that the memory is filled up to here, so that the pages after it are prefaulted. */
+/*
+ * Reports that the first `bytes` bytes of the memory are filled, so that the pages after them are
+ * prefaulted.
+ */
 void prefault_filled(struct prefault *a, size_t bytes);
-/* Reports that no more pages are wanted. */
+/* Reports that no more pages are wanted, and waits until the other thread has ended. */
 void prefault_end(struct prefault *a);
-/* Accepts a zeroed struct. */
+/* Ends the other thread and frees the memory. Accepts a zeroed struct. */
 void prefault_release(struct prefault *a);

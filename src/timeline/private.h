@@ -124,43 +124,61 @@ struct timeline_builder {
 };
 
 /* nodes.c */
-/* Returns a node as it is now. */
+/* Returns a node that is no longer in the window, as it is now. */
 struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
 /*
  * Returns a node to be changed; valid until the next call, or until a node is added. When out of
  * memory, the change is lost and b->error is set.
  */
 struct tl_node *timeline_node_unpack(struct timeline_builder *b, uint32_t n);
-/* Makes room for one more node when there is none. Returns 0 or -ENOMEM. */
+/*
+ * Makes room for one more node in the window, if it is full, by packing a block. Returns 0 or
+ * -ENOMEM.
+ */
 int timeline_nodes_room(struct timeline_builder *b);
 /* Packs all nodes. Returns 0 or -ENOMEM. */
 int timeline_nodes_pack(struct timeline_builder *b);
 void timeline_nodes_release(struct timeline_builder *b);
 
+/* Returns a node as it is now. */
 static inline struct tl_node timeline_node(const struct timeline_builder *b, uint32_t n)
 {
     return likely(n >= b->packed) ? b->window[n % WINDOW] : timeline_node_old(b, n);
 }
 
+/* Returns a node to be changed; see timeline_node_unpack. */
 static inline struct tl_node *timeline_node_edit(struct timeline_builder *b, uint32_t n)
 {
     return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_unpack(b, n);
 }
 
-/* builder.c. Each returns the number of what it added, or a negative error. */
+/*
+ * builder.c. These functions add a node of a thread at the current time: with a context, with one
+ * of the given attributes, or with the attributes of an event. They return the number of the node,
+ * or -ENOMEM or -E2BIG.
+ */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context);
 int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                            uint32_t object, uint32_t stack, uint32_t other);
 int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+/*
+ * Records that node n ends a wait, for the reason `edge`, caused by the node `waker` or by none
+ * (TL_NONE).
+ */
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
                    bool inferred);
+/*
+ * Like timeline_bind, for the node `release` at which a lock was released. If that was before the
+ * wait began, counts the wait as one without a known cause.
+ */
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
                            uint32_t release, bool inferred);
 /* Sets the other thread of a node unless it has one. Returns 0 or -ENOMEM. */
 int timeline_node_other(struct timeline_builder *b, uint32_t n, uint32_t other);
 /* Returns the text of a string. */
 const char *timeline_text(const struct timeline_builder *b, uint32_t string);
+/* Adds the first node of a thread that has none yet. Returns 0, -ENOMEM or -E2BIG. */
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 /* Records that node n is where its thread began, by the call of start() at node starter. */
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
@@ -174,26 +192,46 @@ struct timeline_cause {
 };
 
 /*
- * Returns the node at which a thread may have released the monitor for a receiver that runs now. A
- * waiting thread releases nothing (except in wait itself, at its beginning), so it is where its
- * wait began; for a dead thread it is its last node; otherwise the current time.
+ * Returns the node at which `owner` may have released the monitor for a receiver that runs now, or
+ * a negative errno. If the owner is waiting, this is the beginning of its wait, because a waiting
+ * thread releases nothing, except in wait itself, at its beginning. If the owner is dead, it is its
+ * last node; otherwise a new node at the current time.
  */
 int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
                               uint32_t receiver);
 /*
- * Returns the node by which the end of a thread wakes a thread that joins it. When ThreadEnd is
- * posted the thread is not dead yet; a wait that began after that waits for what the VM does until
- * the thread is dead, which ends at the current time.
+ * Returns the node by which the end of a thread wakes a thread that joins it, or a negative errno.
+ * When ThreadEnd is posted the thread is not dead yet; a wait that began after that waits for what
+ * the VM does until the thread is dead, which ends at the current time.
  */
 int64_t timeline_death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter);
-/* Returns true when an interrupt is pending, and binds node n to it: it ended the wait. */
+/*
+ * Returns whether an interrupt of the thread is pending. If so, it ended the wait before node n:
+ * binds the node to the interrupt, which is then no longer pending.
+ */
 bool timeline_interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n);
+/* Returns the monitor of an object; NULL for TL_NONE. */
 struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object);
+/*
+ * Records that a thread owns a monitor, or that its owner is unknown (TL_NONE). exact: this was
+ * recorded, not inferred. m may be NULL.
+ */
 void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact);
+/*
+ * Begins a wait of a thread with the attributes of an event. Returns its first node; TL_NONE if no
+ * node is added, because the event belongs to the wait around it or waits are nested too deeply; or
+ * a negative errno.
+ */
 int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+/*
+ * Ends the innermost wait of a thread if its kind is `kind` or `or_kind`. Returns the node with
+ * which the thread continues; TL_NONE if no node is added; or a negative errno.
+ */
 int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                          enum tl_kind or_kind);
+/* Removes a thread from the wait set of the object for which it waits, if any. */
 void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread);
+/* Each of these functions handles one kind of event. They return 0 or a negative errno. */
 int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e);
@@ -205,7 +243,16 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e);
 int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e);
+/*
+ * Ends a wait of a kind that another thread does not end, for the reason `edge`; a sleep may also
+ * be ended by a pending interrupt.
+ */
 int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,
                           enum tl_edge edge);
+/*
+ * Adds a state TL_DEADLOCK for each of the threads that wait for one another in a cycle at the end.
+ * Adds the number of cycles to *ret_cycles, and to *ret_unknown that of threads that wait for a
+ * monitor whose owner is unknown. Returns 0 or a negative errno.
+ */
 int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles,
                             uint32_t *ret_unknown);

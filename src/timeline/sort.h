@@ -14,7 +14,7 @@
 #define TL_KEY_NUMBER_BITS 32
 
 /*
- * Sorts keys of the form (time << TL_KEY_NUMBER_BITS | number) by their times; highest: the largest
- * time. Equal times keep their order. room must hold as many elements.
+ * Sorts n keys of the form (time << TL_KEY_NUMBER_BITS | number) by their times; highest: the
+ * largest time. Equal times keep their order. room has n elements, which are overwritten.
  */
 void tl_keys_sort(uint64_t *keys, uint64_t *room, size_t n, uint32_t highest);

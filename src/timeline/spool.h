@@ -53,14 +53,14 @@ struct tl_spool {
 };
 
 /*
- * Prepares for about this many events between two times; events outside are accepted too. A zeroed
- * spool is empty, but must be initialised before anything is added.
+ * Prepares for about `events` events between two times; events outside are accepted too. A zeroed
+ * spool is empty, but must be initialised before anything is added. Returns 0 or -ENOMEM.
  */
 int tl_spool_init(struct tl_spool *s, uint64_t from, uint64_t to, size_t events) must_check;
 void tl_spool_release(struct tl_spool *s);
 /*
  * Adds an event with this time, which the caller must fill in, with the time, before its next call.
- * NULL: out of memory.
+ * Returns NULL when out of memory.
  */
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time) must_check;
 /*

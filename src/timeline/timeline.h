@@ -229,18 +229,18 @@ struct timeline {
     size_t mapped_len;
 };
 
-/*
- * Returns the names of kinds and edges as shown to users: "wait-lock", "handoff"; and the TRC name
- * of a kind.
- */
+/* Returns the name of a kind as shown to users, such as "wait-lock". */
 const char *tl_kind_name(enum tl_kind kind);
+/* Returns the name of an edge as shown to users, such as "handoff". */
 const char *tl_edge_name(enum tl_edge edge);
+/* Returns the name of a kind in the TRC model, such as "TRCThreadRunningEvent". */
 const char *tl_trc_name(enum tl_kind kind);
 
 /* Returns the string with this number; "" for TL_NONE. */
 const char *tl_string(const struct timeline *t, uint32_t number);
-/* Returns the name of a thread, "" for TL_NONE; the class of an object, NULL for TL_NONE. */
+/* Returns the name of a thread; "" for TL_NONE. */
 const char *tl_thread_name(const struct timeline *t, uint32_t thread);
+/* Returns the name of the class of an object; NULL for TL_NONE. */
 const char *tl_object_class(const struct timeline *t, uint32_t object);
 
 /* Makes a node that was read from a file refer to a thread and a context that exist. */
@@ -251,6 +251,7 @@ tl_inline struct tl_node tl_node_within(struct tl_node n, size_t n_threads, size
     return n;
 }
 
+/* Returns the node with this number. */
 tl_inline struct tl_node tl_node(const struct timeline *t, uint32_t node)
 {
     const struct tl_block *b = &t->blocks[node >> TL_BLOCK_BITS];
@@ -268,8 +269,10 @@ struct tl_reader {
     struct tl_node nodes[TL_BLOCK_NODES];
 };
 
+/* Unpacks the block of a node. */
 void tl_reader_fill(struct tl_reader *r, uint32_t node);
 
+/* Returns the node with this number, unpacking its block if need be. */
 static inline const struct tl_node *tl_read(struct tl_reader *r, uint32_t node)
 {
     if (unlikely(node < r->from || node >= r->to))
@@ -277,6 +280,7 @@ static inline const struct tl_node *tl_read(struct tl_reader *r, uint32_t node)
     return &r->nodes[node & (TL_BLOCK_NODES - 1)];
 }
 
+/* Returns the attributes of a node. */
 static inline const struct tl_context *tl_context_of(const struct timeline *t, uint32_t node)
 {
     return &t->contexts[tl_node(t, node).context];

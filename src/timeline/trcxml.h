@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-/* Returns whether the bytes look like such a file. */
+/* Returns whether the bytes begin, after white space, with "<?xml" or "<TRACE". */
 bool trcxml_is(const void *bytes, size_t len);
-/* Returns 0, -EBADMSG with the reason and the line in why, or -ENOMEM. */
+/* Reads the XML. Returns 0, -EBADMSG with the reason and the line in why, -ENOMEM, or -E2BIG. */
 int trcxml_read(struct timeline **ret, const void *bytes, size_t len, struct buf *why) must_check;

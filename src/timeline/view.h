@@ -15,16 +15,17 @@ struct timeline_view;
 /* Makes a view from all nodes of t, which must outlive the view. Returns 0 or -ENOMEM. */
 int timeline_view_new(struct timeline_view **ret, const struct timeline *t) must_check;
 /*
- * Saves a view in a file, together with data that the caller wants to find there again. Returns 0
- * or a negative errno.
+ * Saves a view in a file, together with data that the caller wants to find there again. Returns 0,
+ * or a negative errno; -EEXIST when the path is that of a file of another kind.
  */
 int timeline_view_save(struct timeline_view *v, const char *path, uint64_t key, const void *rest,
                        size_t len) must_check;
 /*
- * Maps such a file. No part of it is read before it is shown, and only those nodes of t that are
- * shown are examined. t need not have been checked (timeline_map_unchecked) and must outlive the
- * view, which owns the caller's data. Returns -ESTALE when the key differs and -EPROTO when the
- * file is damaged; what its numbers refer to is checked whenever they are used.
+ * Maps a file of timeline_view_save. No part of it is read before it is shown, and only those nodes
+ * of t that are shown are examined. t need not have been checked (timeline_map_unchecked) and must
+ * outlive the view, which owns the caller's data. Returns 0, -ESTALE when the key differs, -EPROTO
+ * when the file is damaged, or another negative errno; what its numbers refer to is checked
+ * whenever they are used.
  */
 int timeline_view_map(struct timeline_view **ret, const struct timeline *t, const char *path,
                       uint64_t key, const void **ret_rest, size_t *ret_len) must_check;
@@ -53,7 +54,7 @@ enum { VIEW_WIDTH_MAX = 16384, VIEW_ARROWS = 500, VIEW_LOOKED_AT = 50000 };
  * kind and its share of 255, as bytes. Then follow the number of instants (those at least three
  * pixels apart), and for each instant the time since the previous one, kind and node. All numbers
  * are LEB128. A run of several states is at most a pixel long, and two consecutive runs are
- * together at least a pixel long. Returns 0 or -ENOMEM.
+ * together at least a pixel long. Returns 0, -ENOMEM, or -E2BIG when `out` has no room.
  */
 int timeline_view_rows(const struct timeline_view *v, const struct view_range *r,
                        struct buf *out) must_check;
@@ -62,18 +63,22 @@ int timeline_view_rows(const struct timeline_view *v, const struct view_range *r
  * Appends the wake-ups in the range between two of its threads, or between one of them and another
  * thread: the number of all in the range; one in how many of them is included; the number of
  * included ones; then for each arrow the time since the previous one, the time since its cause,
- * node, waker, thread, waker's thread, and the edge, plus 16 if it is inferred.
+ * node, waker, thread, waker's thread, and the edge, plus 16 if it is inferred. Returns 0, -ENOMEM,
+ * or -E2BIG when `out` has no room.
  */
 int timeline_view_arrows(const struct timeline_view *v, const struct view_range *r,
                          struct buf *out) must_check;
 
-/* Returns the thread's state at a time, TL_NONE before its first one. */
+/* Returns the node at which the thread's state at a time began; TL_NONE before its first one. */
 uint32_t timeline_view_at(const struct timeline_view *v, uint32_t thread, uint64_t time);
 /*
- * Stores the thread's states before and after a state, TL_NONE when there is none, and when the
- * state ends.
+ * Stores the nodes of the thread's states before and after a state, TL_NONE when the thread has
+ * none, and the time at which the state ends.
  */
 void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t *ret_before,
                           uint32_t *ret_after, uint64_t *ret_end);
-/* Lists at most n states of threads that an interaction woke; returns how many were written. */
+/*
+ * Stores the nodes, at most n, at which threads were woken by an interaction. Returns how many were
+ * stored.
+ */
 size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n);

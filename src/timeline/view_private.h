@@ -77,6 +77,7 @@ struct timeline_view {
     size_t mapped_len;
 };
 
+/* Returns log2 of the number of nodes that a mark of a level covers. */
 static inline unsigned view_shift(int level)
 {
     return FIRST_SHIFT + FAN_SHIFT * (unsigned)level;
@@ -92,7 +93,7 @@ static inline enum tl_kind view_kind(uint64_t packed)
     return packed & 255;
 }
 
-/* Returns when the i-th state of a lane ends. */
+/* Returns when the i-th of all states, one of this thread, ends. */
 static inline uint64_t view_end(const struct timeline_view *v, uint32_t thread, uint64_t i)
 {
     uint64_t begin = view_time(v->states.at[i]);
