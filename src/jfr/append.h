@@ -11,6 +11,7 @@
 /*
  * Appends the recording in `from`, whole or not at all, but without its events of the given types
  * (an empty table: with all of them); `to` is a closed recording. A chunk whose events cannot be
- * read is copied as it is. Returns 0, -EBADMSG when `from` is not one, or another negative errno.
+ * read is copied as it is. Returns 0, -EBADMSG when `from` is no recording, or another negative
+ * errno.
  */
 int jfr_append(int to, int from, const struct rec_select *without) must_check;

@@ -48,5 +48,5 @@ struct event_row {
  */
 const struct event_row *catalog_find(const char *type);
 
-/* Returns all rows, and sets *n to their number. */
+/* Returns all rows, and stores their number in *n. */
 const struct event_row *catalog_rows(size_t *n);

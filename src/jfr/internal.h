@@ -306,17 +306,23 @@ struct jfr_writer {
 };
 
 /* ---- event.c ---- */
+/*
+ * Begins an event with `room` bytes for its values in a slot that the caller holds; a longer event
+ * gets blocks of its own. New blocks are taken from the region, NULL: the current one. worker: the
+ * reserve may be used. Returns false when the region has no room.
+ */
 bool jfr_slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region, bool worker,
                     size_t room, struct jfr_event *ret);
 /* Publishes the event without releasing the slot. */
 void jfr_slot_commit(struct jfr_event *e, uint16_t code);
 /* Ends writing into the slot's block. */
 void jfr_slot_retire(struct jfr_slot *slot);
+/* Takes a slot, waiting until its writer has released it. */
 void jfr_slot_acquire(struct jfr_slot *slot); /* may wait */
 void jfr_slot_release(struct jfr_slot *slot);
 /*
- * Like jfr_begin, but does not count a lost event: if the result is false, *ret_reason is why it
- * was lost.
+ * Like jfr_begin, but does not count a lost event. If it returns false, *ret_reason is why the
+ * event was lost.
  */
 bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret,
                  enum lost_reason *ret_reason);
@@ -327,10 +333,17 @@ bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_ev
  */
 bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size_t room,
                           struct jfr_event *ret);
+/*
+ * Publishes the checkpoint, unless its constant needed more than `room` bytes, and releases the
+ * slot.
+ */
 void event_end_constant(struct jfr_event *e);
 
 /* ---- stacks.c ---- */
-/* again: memory is reused for new stacks, as in a ring. */
+/*
+ * Allocates the tables for `bytes` of stacks. again: memory is reused for new stacks, as in a ring.
+ * Returns 0 or -ENOMEM.
+ */
 int traces_init(struct traces *t, uint64_t bytes, bool again) must_check;
 /*
  * Frees the memory of a retired part, and determines whether another one must be retired. Called by
@@ -355,6 +368,7 @@ static inline uint64_t trace_position(const struct traces *t, uint32_t id)
     return is ? (used - back) * 16 : UINT64_MAX;
 }
 
+/* Returns the stack with an id; NULL when it does not exist any more. */
 static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 {
     uint64_t at = id <= UINT32_MAX ? trace_position(t, (uint32_t)id) : UINT64_MAX;
@@ -362,7 +376,9 @@ static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 }
 
 /* ---- losses.c ---- */
+/* Counts one event of a type as lost. */
 void losses_count_event(struct jfr_writer *w, uint32_t type, enum lost_reason reason);
+/* Returns how many events of all types were lost for a reason. */
 uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason);
 /*
  * Writes an event for each loss counted since the last call, at most ten times a second unless this
@@ -371,12 +387,17 @@ uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason);
 void losses_write(struct jfr_writer *w, bool last);
 
 /* ---- region.c ---- */
+/*
+ * Maps `bytes` of the file from an offset on, none of which is allocated yet. Returns 0 or a
+ * negative errno.
+ */
 int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset,
                uint64_t bytes) must_check;
 void region_free(struct region *r);
 /*
  * Makes at least `least` blocks free for events, and more when the pace requires it. Called by the
- * worker.
+ * worker. Returns 0, -EAGAIN when the region is full, or the negative errno with which the file
+ * could not grow.
  */
 int region_grow(struct jfr_writer *w, uint32_t least) must_check;
 /* Returns the number of blocks with which a recording begins. */
@@ -390,8 +411,9 @@ uint32_t region_limit(const struct region *r);
 void region_prefault(struct jfr_writer *w);
 
 /*
- * Adds n blocks of the file, which are allocated already, after those that are ready. Between the
- * two steps the new size must be stored in the region's chunk. Called by the worker.
+ * region_cover and then region_format add n blocks of the file, which are allocated already, after
+ * those that are ready. Between the two calls the new size must be stored in the region's chunk.
+ * Called by the worker.
  */
 void region_cover(struct region *r, uint32_t n);
 void region_format(struct region *r, uint32_t n);
@@ -412,36 +434,59 @@ void chunk_touch(const struct jfr_writer *w, struct chunk *c);
 void chunk_update_fully(struct jfr_writer *w);
 
 /* ---- ring.c ---- */
-/* Allocates the empty file and writes the head. */
+/*
+ * Allocates the empty file and writes the head. Returns 0, -EINVAL when the requested size is too
+ * small or too large, or another negative errno.
+ */
 int ring_create(struct jfr_writer *w) must_check;
 void ring_release(struct jfr_writer *w);
 /* Returns whether the current segment may be full before the next round, or is old enough. */
 bool ring_is_due(const struct jfr_writer *w);
-/* Begins the first chunk. */
+/* Begins the first chunk. Returns 0 or a negative errno. */
 int ring_begin(struct jfr_writer *w) must_check;
-/* Ends the current chunk and begins the next one in another segment. */
+/*
+ * Ends the current chunk and begins the next one in another segment. Returns 0, or a negative errno
+ * when the current chunk continues.
+ */
 int ring_rotate(struct jfr_writer *w) must_check;
-/* Called at the end of the current chunk, after its size was stored. */
+/* Records that the current chunk has ended and has this size. */
 void ring_end(struct jfr_writer *w, uint64_t bytes);
 
 /* ---- metadata.c ---- */
 /* startTime, and the fields that the flags JFR_DURATION ... of a row add, in this order. */
 extern const struct jfr_field jfr_event_fields[4];
-/* Writes the metadata of all types into the chunk and points the header to it. */
+/*
+ * Writes the metadata of all types into the chunk and points the header to it. Returns 0, -ENOSPC
+ * when the chunk has no room, or another negative errno.
+ */
 int metadata_write(struct jfr_writer *w, struct chunk *c) must_check;
 void metadata_init(struct metadata *m);
 void metadata_release(struct metadata *m);
 
 /* ---- dictionary.c ---- */
+/*
+ * Adds types, or finds those that are known by their names, and stores their ids in ret_ids, which
+ * may be NULL. Returns 0 or an error of jfr_declare.
+ */
 int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
                          uint32_t *ret_ids) must_check;
+/*
+ * Defines the constants of the pools of frame types and thread states. Returns 0 or a negative
+ * errno.
+ */
 int dictionary_add_type_constants(struct jfr_writer *w) must_check;
 void dictionary_release_types(struct jfr_writer *w);
 /* Returns the id of a method in the dictionary, or 0 when out of memory. Requires the dict lock. */
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
-/* Returns the id of any entry, whose contents it releases, as dictionary_intern_method. */
+/*
+ * Returns the id of the entry with these contents, which it releases, in a pool, or 0 when out of
+ * memory. Requires the dict lock.
+ */
 uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents);
-/* Defines a thread. stays: it is kept until jfr_forget_thread. Takes the dict lock. */
+/*
+ * Defines a thread. stays: it is kept until jfr_forget_thread. Takes the dict lock. Returns 0 or a
+ * negative errno.
+ */
 int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t,
                       bool stays) must_check;
 /* Stores the number of entries of all pools, and their bytes. Requires `work`. */

@@ -131,7 +131,7 @@ void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const 
  * since its previous call.
  */
 void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
-/* Like jfr_lose_total, for a capture that knows when the first of them was lost (0: unknown). */
+/* Like jfr_lose_total, for a capture that knows when the first loss happened (0: unknown). */
 void jfr_lose_total_from(struct jfr_writer *w, enum jfr_loss loss, uint64_t total,
                          uint64_t first_ns);
 /*

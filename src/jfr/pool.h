@@ -32,12 +32,15 @@ struct pool {
 enum { POOL_SLOT_BITS = 28 };
 
 /*
- * Returns the entry with this content, which is added if it is new; NULL: out of memory. chunk: the
- * number of the chunk that is being written.
+ * Returns the entry with this content, which is added if it is new. Returns NULL when out of memory
+ * or ids. chunk: the number of the chunk that is being written.
  */
 struct pool_constant *pool_intern(struct pool *p, const void *bytes, size_t len,
                                   uint32_t chunk) must_check;
-/* Adds or replaces the entry with an id that the owner chose. NULL: out of memory. */
+/*
+ * Adds or replaces the entry with an id that the owner chose, and returns it. Returns NULL when out
+ * of memory.
+ */
 struct pool_constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t len,
                                uint32_t chunk) must_check;
 
@@ -47,8 +50,8 @@ static inline size_t pool_entries(const struct pool *p)
     return p->slots.len - p->free.len;
 }
 
-/* Returns the entry with an id; NULL: there is none. */
+/* Returns the entry with an id; NULL when the pool has none. */
 struct pool_constant *pool_get(const struct pool *p, uint64_t id);
-/* Drops entries that were last used and last written before a chunk. */
+/* Drops entries that do not stay and that no chunk from `before` on has used or contains. */
 void pool_drop(struct pool *p, uint32_t before);
 void pool_release(struct pool *p);

@@ -127,15 +127,16 @@ struct rec_info {
  * the next open on this thread.
  */
 int recording_open(struct recording **ret, const char *path, const char **ret_why) must_check;
-/* Opens bytes in memory like recording_open. They must outlive the recording. */
+/* Opens bytes in memory like recording_open. The bytes must outlive the recording. */
 int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
                          const char **ret_why) must_check;
-/* Opens bytes like recording_open_bytes that are a private, read-only mapping of a file. */
+/* Like recording_open_bytes, for bytes that are a private, read-only mapping of a file. */
 int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
                           const char **ret_why) must_check;
 void recording_close(struct recording *r);
 DEFINE_CLEANUP(struct recording *, recording_close)
 
+/* Stores what is known about the recording so far. */
 void recording_info(const struct recording *r, struct rec_info *ret);
 
 /* Selects every event type with a contextual field that no other row of the table names. */
@@ -148,7 +149,7 @@ struct rec_select {
 
 /*
  * Restricts the iteration to events of these types; skipping the others costs next to nothing. NULL
- * selects all types, with tag 0.
+ * selects all types, with tag 0. Returns 0 or -ENOMEM.
  */
 int recording_select(struct recording *r, const struct rec_select *rows) must_check;
 
@@ -181,8 +182,8 @@ struct rec_event {
  */
 int recording_next(struct recording *r, struct rec_event *ret) must_check;
 /*
- * Calls visit for each event of the given types from where the reading stands, until it returns a
- * negative errno. Returns that, or 0 or a negative errno of the reading.
+ * Calls visit for each event of the given types from the current position on, until visit returns a
+ * negative errno. Returns this errno, that of a failure to read, or 0.
  */
 int recording_each(struct recording *r, const struct rec_select *types,
                    int (*visit)(void *context, const struct rec_event *e),
@@ -204,15 +205,15 @@ struct rec_mark {
 /*
  * Lists all selected events in order of time; the caller frees *ret and may sort it in any other
  * way. Read the events with recording_at. From this call on the dictionaries of all chunks stay in
- * memory.
+ * memory. Returns 0 or -ENOMEM.
  */
 int recording_by_time(struct recording *r, struct rec_mark **ret, size_t *ret_n) must_check;
-/* Reads the event at an offset taken from an event or a mark. Returns 0 or a negative errno. */
+/* Reads the event at an offset taken from an event or a mark. Returns 0, -EBADMSG or -ENOMEM. */
 int recording_at(struct recording *r, uint64_t offset, struct rec_event *ret) must_check;
 
 /*
- * Returns the types of the chunk of the last event, or of the first chunk before any event was
- * read.
+ * Returns the types of the chunk of the last event or, before any event was read, of the first
+ * chunk that can be read. They are valid as long as the chunk.
  */
 const struct rec_type *recording_types(const struct recording *r, size_t *ret_n);
 
@@ -237,7 +238,10 @@ struct rec_value {
     uint64_t count; /* the number of elements of an array */
 };
 
-/* Returns 0, -ENOENT when there is no such field, or -EBADMSG when its bytes are damaged. */
+/*
+ * Stores the value at a path. Returns 0, -ENOENT when the object has no such field, or -EBADMSG
+ * when the field's bytes are damaged.
+ */
 int rec_get(const struct rec_object *o, const char *path, struct rec_value *ret) must_check;
 /*
  * Reads one field after the other; start with *i = 0. Returns 1, 0 after the last, or -EBADMSG. For
@@ -252,10 +256,14 @@ int rec_fields(const struct rec_object *o, uint32_t *i, const uint8_t **at,
  */
 int rec_elements(struct rec_value *array, struct rec_value *ret) must_check;
 
-/* Shortcuts that return `otherwise` when the field does not exist or is null. */
+/*
+ * Returns the value of a field of any numeric type as an integer. This and the next functions
+ * return `otherwise` when the field does not exist, is null or has another type.
+ */
 int64_t rec_long(const struct rec_object *o, const char *path, int64_t otherwise);
 /* Returns the value of a field of any numeric type as a double. */
 double rec_real(const struct rec_object *o, const char *path, double otherwise);
+/* Returns a string, which may be valid only until the next event is read. */
 const char *rec_string(const struct rec_object *o, const char *path, const char *otherwise);
 /* Returns a field with a time unit in nanoseconds: a duration, or a time since 1970. */
 int64_t rec_ns(const struct rec_object *o, const char *path, int64_t otherwise);
@@ -308,12 +316,13 @@ struct rec_stack {
     struct rec_frame frames[]; /* innermost first */
 };
 
+/* Each of these functions returns the constant that a field refers to, given the field's path. */
 const struct rec_stack *rec_stack(const struct rec_object *o, const char *path);
 const struct rec_thread *rec_thread(const struct rec_object *o, const char *path);
 const struct rec_class *rec_class(const struct rec_object *o, const char *path);
 const struct rec_method *rec_method(const struct rec_object *o, const char *path);
 
-/* Like rec_stack, for an id that was read from a field of the object. */
+/* Like the functions above, for an id that was read from the field f of the object. */
 const struct rec_stack *rec_stack_of(const struct rec_object *o, const struct rec_field *f,
                                      uint64_t id);
 const struct rec_thread *rec_thread_of(const struct rec_object *o, const struct rec_field *f,

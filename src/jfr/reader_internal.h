@@ -226,12 +226,17 @@ static inline const uint8_t *rec_event_head(const struct rec_chunk *k, const uin
     return likely(whole) ? body : NULL;
 }
 
+/*
+ * Returns a cursor from `at` to the end of the chunk; one that has failed when `at` is not in the
+ * chunk.
+ */
 static inline struct cursor rec_chunk_cursor(const struct rec_chunk *k, const uint8_t *at)
 {
     return at >= k->start && at <= k->end ? cursor_of(at, (size_t)(k->end - at))
                                           : (struct cursor){k->end, k->end, true};
 }
 
+/* Returns the type with an id; NULL when the chunk has none. */
 static inline struct type *rec_chunk_type(const struct rec_chunk *k, uint64_t id)
 {
     if (likely(id < DIRECT_TYPES))
@@ -251,8 +256,9 @@ int rec_chunk_read_metadata(struct rec_chunk *k, const char **ret_why) must_chec
 void described_release(struct described *types);
 /* Passes the types of a chunk that is left on to a later one, with empty pools. */
 void described_keep(struct rec_chunk *k);
-/* Returns a type that is looked up often, or the type of any other name; NULL if there is none. */
+/* Returns a type that is looked up often; NULL when the chunk has none. */
 struct type *rec_chunk_type_named(const struct rec_chunk *k, enum named_type which);
+/* Returns the type of a name, by a search; NULL when the chunk has none. */
 struct type *rec_chunk_type_called(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
@@ -265,7 +271,10 @@ static inline struct constant *constant_of(const struct type *t, uint64_t id)
     return at ? &t->far.data[*at].of : NULL;
 }
 
-/* Finds a constant of the chunk's pool. */
+/*
+ * Stores the position of a constant that the chunk defines. Returns false when it has not been
+ * found in the chunk.
+ */
 static inline bool constant_placed(const struct type *t, uint64_t id, uint64_t *ret_place)
 {
     const struct constant *c = constant_of(t, id);
@@ -275,11 +284,14 @@ static inline bool constant_placed(const struct type *t, uint64_t id, uint64_t *
     return true;
 }
 
-/* Returns the place of an id behind the map, which is added if it is new; NULL: no memory. */
+/*
+ * Returns the entry of an id behind the map, which is added if it is new. Returns NULL when out of
+ * memory.
+ */
 struct constant *constant_far(struct type *t, uint64_t id) must_check;
 /*
- * Reads the positions of the chunk's constants before one is requested. Another thread may do the
- * same for other chunks meanwhile. Damage is recorded when the first constant is requested.
+ * Reads the positions of the chunk's constants before one is requested. Other threads may do so for
+ * other chunks at the same time. Damage is recorded when the first constant is requested.
  */
 void rec_chunk_read_constants_early(struct rec_chunk *k);
 /* Visits the constants of a pool: *i is 0 at first. Returns false at the end. */
@@ -290,7 +302,10 @@ bool rec_chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id,
  * it is not defined.
  */
 uint64_t rec_chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint64_t id);
-/* Skips a value. */
+/*
+ * Skips the value of a field. depth: how many structs it is nested in; the cursor fails beyond
+ * MAX_NESTING.
+ */
 void rec_chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, struct cursor *c,
                           int depth);
 /*
@@ -300,14 +315,18 @@ void rec_chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, 
 void rec_chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *ret);
 
 /* ---- reader.c ---- */
+/*
+ * Reads the chunk's types, unless that is done. Returns 0, -ENOMEM, or -EBADMSG, which is recorded
+ * as damage.
+ */
 int rec_chunk_prepare(struct rec_chunk *k) must_check;
 /*
- * Does the same before the iteration reaches the chunk. Damage is recorded later by
+ * Like rec_chunk_prepare, before the iteration reaches the chunk: damage is recorded later by
  * rec_chunk_report, once everything that precedes the chunk has been read.
  */
 int rec_chunk_prepare_early(struct rec_chunk *k) must_check;
 void rec_chunk_report(struct rec_chunk *k);
-/* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
+/* Frees the memory of a chunk of which everything was read, unless chunks are kept. */
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k);
 /* Describes the event at `at`, whose body (after size and type) and end are given. */
 void rec_chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,

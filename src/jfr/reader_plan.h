@@ -35,18 +35,21 @@ struct plan {
 /* Makes the plans of all selected types of the chunk. Returns 0 or -ENOMEM. */
 int plan_chunk(const struct wanted *w, struct rec_chunk *k) must_check;
 /*
- * Reads the fields of an event whose row has its place. Returns false when the plan cannot read the
- * row; plan_by_name then sets the event's times, and its fields must be read by name.
+ * Reads the fields of an event whose place the row already has. Returns false when the plan cannot
+ * read the row; plan_by_name then sets the event's times and marks the row as damaged, so that its
+ * fields are read by name.
  */
 bool plan_read_row(const struct plan *p, const uint8_t *limit, struct rec_row *row);
 void plan_by_name(const struct plan *p, struct rec_row *row);
-/* Reads a sample from the body of an event. Returns false when it must be a row. */
+/*
+ * Reads a sample from the body of an event. Returns false when the event must be returned as a row.
+ */
 bool plan_read_sample(const struct plan *p, const uint8_t *body, const uint8_t *end,
                       const uint8_t *limit, struct rec_sample *ret);
 /* Converts a time of the chunk's clock to nanoseconds since 1970. */
 int64_t plan_start_ns(const struct rec_chunk *k, int64_t ticks);
 /*
  * Returns when an event begins, by its chunk's clock, or INT64_MIN (any time) if its type stores
- * that in another way.
+ * the start in another way.
  */
 int64_t plan_start_ticks(const struct plan *p, const uint8_t *body, const uint8_t *limit);

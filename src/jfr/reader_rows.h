@@ -79,16 +79,16 @@ struct rec_sample {
 };
 
 /*
- * Called before the first row is read. The table must stay valid. Returns 0 or -ENOMEM; the rows
- * must then be closed.
+ * Makes the iteration return samples for the events of this table, which must stay valid. Call it
+ * before the first row is read. Returns 0 or -ENOMEM; the rows must then be closed.
  */
 int rec_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings,
                     size_t n) must_check;
-/* Returns the samples that came with the last rows; they are valid as long as these. */
+/* Returns the samples that were read with the last rows; they are valid as long as these. */
 const struct rec_sample *rec_rows_samples(const struct rec_rows *rows, size_t *ret_n);
 /*
- * Returns a sample's weight in nanoseconds if the weight is a time, given by a column; if not,
- * `otherwise`.
+ * Returns a sample's weight in nanoseconds if the column has the weight, which is a time; if the
+ * event has no such field, `otherwise`.
  */
 uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise);
 /*
@@ -105,13 +105,13 @@ struct rec_part {
     int64_t start_ns; /* the earliest start in the part; INT64_MAX when it has none */
 };
 
-/* Returns the parts, after all rows were read. */
+/* Returns the parts of a file that rec_rows_first has read, after all rows were read. */
 const struct rec_part *rec_rows_parts(const struct rec_rows *rows, size_t *ret_n);
 
 /*
- * Releases the pages of the file after they were read, so that a large file does not fill the
- * memory. Called before the first row is read, and only where the bytes are a private, read-only
- * mapping of a file: pages that are read again come from the file.
+ * Makes the iteration release the pages of the file after they were read, so that a large file does
+ * not fill the memory. Call it before the first row is read, and only where the bytes are a
+ * private, read-only mapping of a file: pages that are read again come from the file.
  */
 void rec_rows_forget(struct rec_rows *rows);
 
@@ -137,8 +137,8 @@ DEFINE_CLEANUP(struct rec_rows *, rec_rows_close)
 void rec_row_event(const struct rec_row *row, struct rec_event *ret);
 
 /*
- * Returns the value of a column, converted as by rec_long and rec_ns: `otherwise` when the event
- * has no such field.
+ * Returns the value of a column, as rec_long does (rec_row_ns: as rec_ns): `otherwise` when the
+ * event has no such field.
  */
 int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwise);
 int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise);

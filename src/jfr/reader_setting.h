@@ -10,5 +10,5 @@
  * -ERANGE when it is too large.
  */
 int rec_setting_duration(const struct rec_event *e, uint64_t *ret_ns) must_check;
-/* Returns whether the setting is one of this event type. */
+/* Returns whether the event is a setting of the event type with this name. */
 bool rec_setting_is_of(const struct rec_event *e, const char *type);

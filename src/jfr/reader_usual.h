@@ -39,12 +39,16 @@ static inline const void *usual_before(const struct type *t, uint64_t id)
  */
 void usual_remember(struct type *t, uint64_t id, const void *what);
 
-/* Like rec_get, but does not follow the last field's constant, because most are already decoded. */
+/*
+ * Stores the id in the field at `path`, without looking it up, because most ids are already
+ * decoded. Returns false when the object has no such field, or the field does not hold the ids of
+ * such constants.
+ */
 bool usual_reference(const struct rec_object *o, const char *path, enum usual usual,
                      struct reference *ret);
 /*
- * Looks up the object of a reference, whose chunk may be changed to an earlier one. Returns false
- * when it is not defined.
+ * Looks up the object of a reference, whose chunk may be changed to an earlier one. *ret_raw: it is
+ * a stack with the writer's own method numbers. Returns false when the object is not defined.
  */
 bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw);
 /*
@@ -52,7 +56,13 @@ bool usual_resolve(struct reference *ref, struct rec_object *ret, bool *ret_raw)
  * or memory runs out.
  */
 const char *usual_text_at(const struct rec_object *o, const char *path);
-/* Returns the method, never NULL: a method that is not defined has a name that says so. */
+/*
+ * Returns the method of a reference, never NULL: a method that is not defined has a name that says
+ * so.
+ */
 const struct rec_method *usual_method(struct reference ref);
-/* Returns a stack that is valid as long as its chunk; NULL when it is not defined or damaged. */
+/*
+ * Returns the stack of a reference, which is valid as long as its chunk; NULL when it is not
+ * defined or damaged, or memory runs out.
+ */
 const struct rec_stack *usual_stack(struct reference ref);

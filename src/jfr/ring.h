@@ -37,6 +37,7 @@ struct jfr_ring_head {
 
 _Static_assert(sizeof(struct jfr_ring_head) <= JFR_RING_HEAD, "the head fits into its block");
 
+/* Returns whether the bytes are the beginning of a ring. */
 static inline bool jfr_ring_begins(const void *bytes, size_t len)
 {
     size_t n = sizeof(JFR_RING_MAGIC) - 1;

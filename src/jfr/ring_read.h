@@ -33,10 +33,11 @@ struct jfr_ring_part {
 };
 
 /*
- * Writes the part at the position of the descriptor `to`, a regular file. An event belongs to it
- * when it ended within it. Returns 0 or a negative errno: -EBADMSG with *ret_why when the file is
- * not a ring or holds nothing that can be read, -EAGAIN when the recorder overwrote it again and
- * again while it was being read, or what reading or writing failed with; *ret_why is then NULL.
+ * Writes a part of the ring fd at the position of the descriptor `to`, a regular file. An event
+ * belongs to the part in which it ended. Returns 0 or a negative errno: -EBADMSG with *ret_why when
+ * the file is not a ring or holds nothing that can be read, -EAGAIN when the recorder overwrote it
+ * again and again while it was being read, or what reading or writing failed with; *ret_why is then
+ * NULL.
  */
 int jfr_ring_take(int fd, const struct jfr_ring_cut *cut, int to, struct jfr_ring_part *ret,
                   const char **ret_why) must_check;

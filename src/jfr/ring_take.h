@@ -70,7 +70,10 @@ static const struct ring_kind ring_unknown;
 /* The most bytes that read_event reads at once: six numbers. */
 enum { NUMBERS = 6 * VARINT_JFR_MAX };
 
-/* t->bytes has NUMBERS bytes more than the chunk, so that an incomplete event is read safely. */
+/*
+ * Reads the event at `at`, which is before `end`. Returns false when it is not complete. t->bytes
+ * has NUMBERS bytes more than the chunk, so that an incomplete event is read safely.
+ */
 static inline bool ring_event_here(const struct ring_taking *t, const uint8_t *at,
                                    const uint8_t *end, struct ring_event *ret)
 {
@@ -98,13 +101,14 @@ static inline bool ring_event_here(const struct ring_taking *t, const uint8_t *a
     return true;
 }
 
-/* Reads the event at `at`. Returns false when there is no complete one. */
+/* Reads the event at `at`. Returns false at the end, or when the event is not complete. */
 static inline bool ring_read_event(const struct ring_taking *t, const uint8_t *at,
                                    const uint8_t *end, struct ring_event *ret)
 {
     return at < end && ring_event_here(t, at, end, ret);
 }
 
+/* Returns the offset of a segment in the file. */
 static inline uint64_t ring_offset_of(const struct ring_taking *t, uint32_t segment)
 {
     return JFR_RING_HEAD + segment * t->head.segment_bytes;
@@ -113,7 +117,8 @@ static inline uint64_t ring_offset_of(const struct ring_taking *t, uint32_t segm
 /* ---- ring_read.c */
 
 /*
- * Reads n bytes at an offset of a file. Returns 0, or a negative errno; -ENODATA: it ends before.
+ * Reads n bytes at an offset of a file. Returns 0 or a negative errno, -ENODATA when the file ends
+ * before.
  */
 int ring_read_at(int fd, void *to, size_t n, uint64_t offset) must_check;
 
@@ -130,7 +135,7 @@ int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len) mus
 uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len);
 /*
  * Appends the events of the chunk in t->bytes that belong to the part. Long runs are written
- * without a copy.
+ * without a copy. Returns 0 or a negative errno.
  */
 int ring_put_events(struct ring_taking *t, const struct ring_chunk *s) must_check;
 
@@ -144,14 +149,15 @@ struct ring_checkpoint {
     uint8_t flags;
 };
 
-/* Returns false when there is no complete checkpoint at `at`. */
+/* Reads the checkpoint at `at`. Returns false when no complete checkpoint is there. */
 bool ring_read_checkpoint(const struct ring_taking *t, const uint8_t *at, const uint8_t *end,
                           struct ring_checkpoint *ret);
 /*
  * Writes a chunk. events: the whole chunk is in t->bytes, and those of its events that belong to
- * the part are written; otherwise only its constants are needed.
+ * the part are written; otherwise only its constants are needed. last: it is the last chunk of the
+ * part. Returns 0 or a negative errno.
  */
 int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events,
                    bool last) must_check;
-/* Copies a chunk that belongs to the part as a whole. */
+/* Copies a chunk all of which belongs to the part. Returns 0 or a negative errno. */
 int ring_copy_chunk(struct ring_taking *t, const struct ring_chunk *s) must_check;

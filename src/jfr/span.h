@@ -13,7 +13,7 @@ struct jfr_span {
 };
 
 /*
- * Reads the headers of a recording's chunks. Returns 0, -EBADMSG when the file is not a recording,
- * or what reading failed with.
+ * Reads the span from the headers of a recording's chunks. Returns 0, -EBADMSG when the file is not
+ * a recording, or the negative errno with which reading failed.
  */
 int jfr_span_read(const char *path, struct jfr_span *ret) must_check;

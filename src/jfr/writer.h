@@ -135,13 +135,14 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
 /*
  * Prepares room in the file, writes the dictionary and header for what was committed since the last
  * call, so that other readers see it, and starts a new chunk when one is due. Returns 0 or the
- * negative errno that prevents the recording from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...). The
- * file then stays valid, later events are counted as lost, and every later call tries again.
+ * negative errno that prevents the recording from growing (-ENOSPC, -EFBIG, -EDQUOT, -EIO ...;
+ * -EAGAIN when only the chunk is full). The file then stays valid, later events are counted as
+ * lost, and every later call tries again. Returns -EBADF once the writer is closed.
  */
 int jfr_writer_work(struct jfr_writer *w);
 /*
- * Like jfr_writer_work, but waits for events that are being written: everything begun before the
- * call is complete for every reader.
+ * Like jfr_writer_work, but waits for events that are being written: every event that was begun
+ * before the call is complete for every reader.
  */
 int jfr_writer_flush(struct jfr_writer *w);
 /*
@@ -156,18 +157,18 @@ bool jfr_writer_is_cut(const struct jfr_writer *w);
  */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*
- * Sets the beginning of the recording's span to `ns`, which by default is when the file was opened.
- * Has no effect on a ring or after the first chunk.
+ * Moves the beginning of the recording's span, which is when the file was opened, to the later time
+ * `ns`. Has no effect on a ring, after the first chunk, or for an earlier time.
  */
 void jfr_writer_starts(struct jfr_writer *w, uint64_t ns);
 /*
- * Sets the end of the span to `ns`, however long it takes to write and close the file. Only the
- * first call has an effect.
+ * Sets the end of the span to `ns`, however long it takes to write and close the file. The earliest
+ * end of several calls counts.
  */
 void jfr_writer_ends(struct jfr_writer *w, uint64_t ns);
 /*
  * Ends the recording. Later calls of jfr_begin return false and count as lost. Returns 0 or the
- * first failure. The memory remains.
+ * first failure, and 0 when the recording has already ended. jfr_writer_free frees the memory.
  */
 int jfr_writer_close(struct jfr_writer *w);
 /*
@@ -194,7 +195,10 @@ struct jfr_ring_state {
     uint64_t names, name_bytes;
 };
 
-/* Returns false when the writer writes no ring. Any thread. */
+/*
+ * Stores the state of the ring. Returns false when the writer writes no ring. May be called by any
+ * thread.
+ */
 bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
 /*
  * Returns the number of chunks begun so far. When it has grown, the owner must write again the
@@ -202,7 +206,7 @@ bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
  */
 uint64_t jfr_writer_chunks(const struct jfr_writer *w);
 
-/* Counts what was written and lost so far. May be called at any time from any thread. */
+/* What was written and lost so far. */
 struct jfr_counters {
     uint64_t events, bytes, chunks; /* bytes: the current size of the file */
     uint64_t lost_busy;             /* events lost because every slot was taken */
@@ -217,6 +221,7 @@ struct jfr_counters {
     int error;                    /* 0, or the negative errno of the last failed growth */
 };
 
+/* Stores the counts. May be called at any time from any thread. */
 void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret);
 
 /* ---- types (not in signal handlers) ---- */
@@ -224,8 +229,9 @@ void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret);
 /*
  * Declares event types, structs and pools in addition to the built-in ones (types.h). The rows must
  * outlive the writer. jfr_begin takes ret_ids[i]. A row may use the types of earlier rows. A name
- * that is already declared or built in keeps its id. Returns 0, -EINVAL when a row names a type
- * that does not exist, or -ENOSPC beyond 8,192 types.
+ * that is already declared or built in keeps its id. Returns 0 or a negative errno: -EINVAL when a
+ * row names a type that does not exist or an event has an array, -ENOSPC beyond JFR_MAX_TYPES types
+ * or when the file cannot grow, -EBADF once the writer is closed.
  */
 int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
                 uint32_t *ret_ids) must_check;
@@ -253,20 +259,24 @@ uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c);
 /* Declares that a class stays as long as the writer; only for a limited number of classes. */
 void jfr_class_stays(struct jfr_writer *w, uint64_t class);
 /*
- * Copies the name of a class as it was defined, cut to the size. Returns false when the class is
- * not defined.
+ * Copies the internal name of a class that was defined, cut to the size. Returns false when the
+ * class is not defined.
  */
 bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size);
 /*
  * Returns the id of a string that many events share, for jfr_put_string_id, or 0 when out of
- * memory. It stays as long as the writer.
+ * memory. The string stays as long as the writer.
  */
 uint64_t jfr_define_string(struct jfr_writer *w, const char *s);
-/* Returns the id of an entry in a pool with a single string field (GCCause ...). */
+/*
+ * Returns the id of an entry in a pool with a single string field, such as JFR_POOL_GC_CAUSE, or 0
+ * when out of memory.
+ */
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
 /*
  * Defines the thread with this id, or redefines it after it was renamed. The owner chooses the id,
- * which must not be 0 and must be unique in the recording. It stays until it is forgotten.
+ * which must not be 0 and must be unique in the recording. The thread stays until it is forgotten.
+ * Returns 0 or a negative errno.
  */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
 /*
@@ -293,11 +303,12 @@ uint64_t jfr_trace_growing(struct jfr_writer *w, const struct jfr_frame *frames,
                            bool truncated);
 
 /*
- * The memory for the stacks of a ring is reused. When jfr_traces_due, the owner passes the id of
- * each stack that it still needs to jfr_trace_keep, which returns the id that is to take its place,
- * and then calls jfr_traces_kept; otherwise there is eventually no room for new stacks. An id that
- * was not passed no longer leads to a stack. jfr_trace_stays takes an id that may soon become
- * invalid and returns one that stays valid. The first and the last are async-signal-safe.
+ * The memory for the stacks of a ring is reused. When jfr_traces_due returns true, the owner passes
+ * the id of each stack that it still needs to jfr_trace_keep, which returns the id that is to take
+ * its place, or 0 when the stack is gone, and then calls jfr_traces_kept; otherwise the memory
+ * eventually has no room for new stacks. An id that was not passed no longer leads to a stack.
+ * jfr_trace_stays returns whether an id stays valid until then. jfr_traces_due and jfr_trace_stays
+ * are async-signal-safe.
  */
 bool jfr_traces_due(const struct jfr_writer *w);
 uint64_t jfr_trace_keep(struct jfr_writer *w, uint64_t id) must_check;
@@ -344,18 +355,22 @@ bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_even
  */
 bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
 /*
- * Counts n events of a type as lost because there is no room in the file. They may be sums, so the
- * recording says that what they counted happened at any time since it began.
+ * Counts n events of a type as lost because the file has no room. They may be sums, so the
+ * recording reports that what they counted happened at any time since it began.
  */
 void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n);
-/* Counts one such event, of something that happened between two moments. */
+/*
+ * Counts one event of a type as lost because the file has no room. What it would have recorded
+ * happened between two moments.
+ */
 void jfr_lose_event_at(struct jfr_writer *w, uint32_t type, uint64_t from_ns, uint64_t to_ns);
 /*
- * Publishes the event. It is lost, which is counted, when it grew beyond its room or when its
- * values are not those of the type's row.
+ * Publishes the event. An event that has grown beyond its room, or whose values are not those of
+ * the type's row, is lost, which is counted.
  */
 void jfr_commit(struct jfr_event *e);
-void jfr_abort(struct jfr_event *e); /* writes nothing and counts nothing */
+/* Ends an event without writing it. Nothing is counted. */
+void jfr_abort(struct jfr_event *e);
 
 /* Puts a time in CLOCK_MONOTONIC nanoseconds: startTime, and fields of unit JFR_TICKS_STAMP. */
 void jfr_put_time(struct jfr_event *e, uint64_t ns);
@@ -374,7 +389,7 @@ static inline void jfr_put_number_(struct jfr_event *e, int64_t value)
     e->at = p;
 }
 
-/* For long, int, short, char, ids of constants, and durations in nanoseconds. */
+/* Puts a long, int, short, char, the id of a constant, or a duration in nanoseconds. */
 static inline void jfr_put_long(struct jfr_event *e, int64_t value)
 {
     e->shape = jfr_shape_add(e->shape, JFR_NUMBER);
@@ -391,13 +406,13 @@ static inline void jfr_put_bytes_(struct jfr_event *e, const void *bytes, size_t
     e->at += n;
 }
 
-/* For an int: 32 bits, compressed as unsigned. */
+/* Puts an int: 32 bits, compressed as unsigned. */
 static inline void jfr_put_int(struct jfr_event *e, int32_t value)
 {
     jfr_put_long(e, (int64_t)(uint32_t)value);
 }
 
-/* For boolean and byte: one byte. */
+/* Puts a boolean or byte: one byte. */
 static inline void jfr_put_byte(struct jfr_event *e, uint8_t value)
 {
     e->shape = jfr_shape_add(e->shape, JFR_BYTE);
@@ -439,7 +454,7 @@ static inline void jfr_put_string(struct jfr_event *e, const char *s)
     jfr_put_string_n(e, s, s ? strlen(s) : 0);
 }
 
-/* Puts a string of jfr_define_string. */
+/* Puts a string of jfr_define_string; 0 is null. */
 static inline void jfr_put_string_id(struct jfr_event *e, uint64_t id)
 {
     uint8_t encoding = id ? 2 : 0;
