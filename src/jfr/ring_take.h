@@ -67,7 +67,7 @@ struct ring_event {
 
 static const struct ring_kind ring_unknown;
 
-/* The most bytes that read_event reads at once: six numbers. */
+/* The most bytes that ring_event_here reads at once: six numbers. */
 enum { NUMBERS = 6 * VARINT_JFR_MAX };
 
 /*
