@@ -27,11 +27,17 @@ extern _Atomic uint64_t budget_calls_measured[COST_CALLBACKS];
  */
 extern __thread uint32_t budget_countdown;
 
+/* Does the rest of budget_begin for a call that may be measured. */
 uint64_t budget_due(void);
+/*
+ * Adds the cost of a measured call that began at `start`, the result of budget_begin, for all calls
+ * that it stands for.
+ */
 void budget_count(enum budget_cost cost, uint64_t start);
 
 /*
- * Called when a callback begins; its result must be passed to budget_end. Not in a signal handler.
+ * Begins a callback. Returns what must be passed to budget_end: when the call began, if it is
+ * measured, or 0. Not in a signal handler.
  */
 static inline uint64_t budget_begin(void)
 {
@@ -42,6 +48,7 @@ static inline uint64_t budget_begin(void)
     return 0;
 }
 
+/* Ends a callback of a kind, and counts its cost if the call was measured. */
 static inline void budget_end(enum budget_cost cost, uint64_t start)
 {
     if (unlikely(start))
@@ -52,19 +59,22 @@ static inline void budget_end(enum budget_cost cost, uint64_t start)
 #define BUDGET_RATE_NS UINT64_C(2000000)
 
 /*
- * Computes the rate over the time since the last call of either function, if that is at least
- * BUDGET_RATE_NS. Calls that are measured before the first rate is known count as no time. The
- * second function also measures how long reading the clock takes. One thread at a time.
+ * Computes the rate over the time since the last call of this function or budget_measure_clock, if
+ * that is at least BUDGET_RATE_NS. Calls that are measured before the first rate is known count as
+ * no time. One thread at a time.
  */
 void budget_measure_rate(void);
+/* Measures how long reading the clock takes, and then does what budget_measure_rate does. */
 void budget_measure_clock(void);
+/* Returns whether a rate has been computed. */
 bool budget_rate_is_known(void);
 
-/*
- * Reads the clock that measures calls, and returns the time between two readings in ns; 0 if the
- * second one is earlier, because clocks of two processors may differ by a little.
- */
+/* Returns the reading of the clock that measures calls. */
 uint64_t budget_ticks(void);
+/*
+ * Returns the time between two readings in ns; 0 if `end` is earlier, because clocks of two
+ * processors may differ by a little, or the rate is not known.
+ */
 uint64_t budget_ns_between(uint64_t start, uint64_t end);
 
 /*
@@ -83,8 +93,10 @@ extern _Atomic uint32_t budget_wakes_of;
 /* One in this many short parks is timed, if the thread's last park was short, too. */
 extern _Atomic uint32_t budget_times_of;
 
+/* Returns a random number. Each thread has a generator of its own. */
 uint64_t budget_random(void);
 
+/* Returns, at random, true for one in *one_of calls. */
 static inline bool budget_keeps(const _Atomic uint32_t *one_of)
 {
     uint32_t n = atomic_load_explicit(one_of, memory_order_relaxed);

@@ -20,7 +20,10 @@ static inline bool captures_has(uint64_t rows, int i)
 int captures_check(const struct session *s, struct buf *why) must_check;
 int captures_load(struct session *s, struct buf *why) must_check;
 int captures_start(struct session *s, JNIEnv *jni, struct buf *why) must_check;
-/* Does what captures_start has left for later (capture.h). */
+/*
+ * Calls `later` of the rows that have started (capture.h). captures_start does so itself in a VM
+ * that was already running (vm.late).
+ */
 void captures_start_later(struct session *s, JNIEnv *jni);
 /* Ends everything that was begun, in reverse order. jni may be NULL if nothing was started. */
 void captures_stop(struct session *s, JNIEnv *jni);

@@ -20,12 +20,13 @@ struct own_cost {
     uint64_t process_ns;       /* of the whole process */
 };
 
-/* Begins to count, for a recording that begins now. */
+/* Begins to count CPU time, for a recording that begins now. */
 void own_cost_start(void);
+/* Stores the CPU time that was used since own_cost_start. */
 void own_cost_read(struct own_cost *ret);
 /*
- * Lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads, of its signal
- * handlers and of its callbacks, and of the whole process; "memory.tables_bytes N": the resident
- * bytes of its tables.
+ * Appends lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads, of its
+ * signal handlers and of its callbacks, and of the whole process; "memory.tables_bytes N": the
+ * resident bytes of its tables.
  */
 void own_cost_status(struct buf *out);

@@ -23,4 +23,5 @@ struct pace {
 
 /* Returns whether the work is due. If so, the caller does it and then calls pace_ends. */
 bool pace_begins(struct pace *p);
+/* Determines when the work is next due, from the CPU time that it took. */
 void pace_ends(struct pace *p);

@@ -26,6 +26,7 @@ void session_time_is_over(struct session *s, JNIEnv *jni);
 
 /* ---- worker.c; all with the lock held */
 
+/* Starts the worker. Returns 0 or a negative errno. */
 int session_worker_start(JNIEnv *jni) must_check;
 /* Makes the worker exit and waits until it has. */
 void session_worker_stop(void);
@@ -46,7 +47,9 @@ void session_worker_dismiss(void);
 bool session_row_on(const struct session *s, int i);
 /* Returns whether row i has started and its functions can be called (capture.h, reachable). */
 bool session_row_reachable(const struct session *s, int i);
+/* Calls `drain` of the rows that have started and are not shut. */
 void session_drain_rows(struct session *s, JNIEnv *jni);
+/* Calls `flush` of the rows that have started. */
 void session_flush_rows(struct session *s, JNIEnv *jni);
 /*
  * Makes the rows write what they have counted, every SESSION_SAVE_NS or less often, so that this
@@ -61,9 +64,9 @@ void session_save_rows(struct session *s, JNIEnv *jni);
  */
 void session_begin_span(struct session *s);
 /*
- * Called when the end of a recording is requested. If a row records so much that ending would take
- * long, all rows are shut now, and the recording states this moment as its end. From any thread,
- * with or without the lock.
+ * If a row records so much that ending the recording would take long, shuts all rows now; the
+ * recording states this moment as its end. Call it when the end of a recording is requested, from
+ * any thread, with or without the lock.
  */
 void session_shut_overloaded(void);
 /* Flushes the rows and makes them write their sections. Returns 0 or a negative errno. */

@@ -52,7 +52,8 @@ extern struct session *session_now;
 /*
  * Begins a session; takes ownership of the options, on failure too. In the OnLoad phase everything
  * up to load is done here and the rest in session_vm_init; jni is NULL then. Returns 0, or a
- * negative errno with a sentence in why; -EBUSY when there already is a session.
+ * negative errno with a sentence in why (none for some -ENOMEM); -EBUSY when there already is a
+ * session or the VM is ending.
  */
 int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why) must_check;
 /*
@@ -60,7 +61,7 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
  * the session has then ended.
  */
 int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
-/* Lets rows do what would be too late in VMDeath. Called by the VM's last shutdown hook. */
+/* Makes rows do what would be too late in VMDeath. The VM's last shutdown hook calls it. */
 void session_vm_ending(JNIEnv *jni);
 /* Flushes buffers, dumps sections (doe=y), and closes the output. Called in VMDeath. */
 void session_vm_death(JNIEnv *jni);
@@ -81,8 +82,9 @@ void session_dump_unless_occupied(JNIEnv *jni);
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
                 void *context);
 /*
- * Dumps like session_dump, and ends the session. The result of a session that ended because its
- * duration was over is returned as well, once. -ESRCH: there is neither.
+ * Dumps like session_dump, and ends the session. If a session has ended because its duration was
+ * over, returns its result instead, once. Returns 0, or a negative errno with a sentence in why;
+ * -ESRCH when no session is running and no such result is left.
  */
 int session_end(JNIEnv *jni, struct buf *why);
 /*
@@ -91,27 +93,27 @@ int session_end(JNIEnv *jni, struct buf *why);
  * alone, because the sender copies it first.
  */
 void session_ending(void);
-/* Ends the session as if it had not begun, and removes its output. */
+/* Ends a running session as if it had not begun, and removes its output. */
 void session_abandon(JNIEnv *jni);
 /*
- * Called by a capture between the records of threads that it reads. When records arrive faster than
- * they can be read, reading may last long; this function ends the recording when its time is over
- * all the same. What was recorded until then is still written.
+ * Ends the recording if its time is over. A capture calls this between the records of threads that
+ * it reads: when records arrive faster than they can be read, reading may last long. What was
+ * recorded until then is still written.
  */
 void session_watch_time(const struct session *s);
 /* Returns whether the recording was ended early because records arrived faster than they are read.
  */
 bool session_is_shut(void);
-/* Drains the other captures if that is due. Called by a capture's save between its events. */
+/* Drains the captures if that is due. A capture's save calls it between its events. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*
- * Appends control.h's lines from `state` on. reports: the messages among them count as reported.
- * Does not wait for a start or an end that takes long.
+ * Appends the lines of control.h from `state` on. reports: the messages among them then count as
+ * reported to the user. Does not wait for a start or an end that takes long.
  */
 void session_status(struct buf *out, bool reports);
 /*
  * Makes the VM create the jmethodIDs of all prepared classes, now and when others are prepared,
- * because AsyncGetCallTrace needs them. For `start` of a capture.
+ * because AsyncGetCallTrace needs them. For `start` of a capture. Returns 0 or a negative errno.
  */
 int session_need_method_ids(JNIEnv *jni) must_check;
 /*

@@ -11,5 +11,8 @@
 
 /* Leaves a note of each thread that starts or ends. */
 extern const struct thread_listener thread_notes;
-/* Writes what was noted since the last time. On the agent's thread, or under the session's lock. */
+/*
+ * Writes what was noted since the last time. Call it on the agent's thread, or under the session's
+ * lock.
+ */
 void thread_notes_write(struct session *s);
