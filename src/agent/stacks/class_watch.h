@@ -12,14 +12,21 @@
 #include <stdint.h>
 
 /*
- * Begins to watch. To be called in the live phase, after the code that walks stacks by the VM's
- * structures was initialized. Returns 0, -ENOTSUP or -ENOMEM; on failure nothing is watched and no
- * class counts as unloaded.
+ * Begins to watch. Call it in the live phase, after the code that walks stacks by the VM's
+ * structures was initialized. Returns 0 or -ENOTSUP; on failure nothing is watched and no class
+ * counts as unloaded.
  */
 int class_watch_start(JNIEnv *jni);
+/*
+ * Ends the watch and forgets all classes. Their memory stays if another tool has stopped a thread
+ * that is tagging a class.
+ */
 void class_watch_stop(void);
 
-/* Returns the serial number of a class that is not an array; 0 when nothing is watched. */
+/*
+ * Returns the serial number of a class that is not an array; 0 when nothing is watched, or the
+ * class cannot be tagged now.
+ */
 uint32_t class_watch_serial(JNIEnv *jni, jclass c);
 /*
  * Returns the serial number of the loaded class with a name ("java/lang/String"; a hidden class is
@@ -27,8 +34,12 @@ uint32_t class_watch_serial(JNIEnv *jni, jclass c);
  * not identify a single class.
  */
 uint32_t class_watch_find(const char *name, uint64_t address);
+/* Returns whether the class with this serial number was unloaded. */
 bool class_watch_is_unloaded(uint32_t serial);
-/* Returns whether there were classes of this name and all are unloaded; the slashes may be dots. */
+/*
+ * Returns whether classes of this name were loaded and all of them are unloaded; the slashes may be
+ * dots.
+ */
 bool class_watch_none_left(const char *name);
 /* Returns the number of classes unloaded so far. */
 uint64_t class_watch_unload_count(void);

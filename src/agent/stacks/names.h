@@ -48,7 +48,7 @@ struct method {
 const struct method *names_method(JNIEnv *jni, jmethodID id);
 /*
  * Returns an id of our own for a method of which only the names are known (instrumented code); the
- * strings are copied. NULL: out of memory.
+ * strings are copied. Returns NULL when a name is missing or memory runs out.
  */
 jmethodID names_add(const struct method *m);
 /* Returns the line of a bytecode index; 0: unknown. */
@@ -56,8 +56,8 @@ uint32_t names_method_line(const struct method *m, int32_t bci);
 /* Writes "java.lang.String" for "java/lang/String" into to[size], cut when too long. */
 void names_dotted(const char *internal, char *to, size_t size);
 /*
- * Returns the dotted name of a class that is not an array, "?" when the VM does not provide it;
- * the caller frees it. NULL: out of memory.
+ * Returns the dotted name of a class that is not an array, "?" when the VM does not provide it; the
+ * caller frees it. Returns NULL when out of memory.
  */
 char *names_class_text(jclass c);
 
@@ -66,21 +66,23 @@ char *names_class_text(jclass c);
  * a signal handler.
  */
 void names_touch_class(jclass c);
+/* Calls names_touch_class for all loaded classes. */
 void names_touch_all_classes(JNIEnv *jni);
 
-/*
- * Prevents methods from being freed until names_unhold is called with the number that this returns.
- */
+/* Prevents methods from being freed until names_unhold is called with the result. */
 unsigned names_hold(void);
 void names_unhold(unsigned hold);
 /*
  * Drops the methods that nobody has requested since the call before the last one. Their memory is
- * freed by names_tidy, once no hold that began before is left. Both by one thread.
+ * freed by names_tidy, once no hold that began before is left. Only one thread may call these two
+ * functions.
  */
 void names_drop(void);
 void names_tidy(void);
 
+/* Returns how many methods could not be named. */
 uint64_t names_unresolved(void);
-/* Lines "names.WHAT N": the methods that are known, and their bytes. */
+/* Appends lines "names.WHAT N": the methods that are known, and their bytes. */
 void names_status(struct buf *out);
+/* Forgets and frees all methods; no result of names_method may be used any more. */
 void names_release(void);

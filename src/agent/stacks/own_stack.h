@@ -15,8 +15,8 @@
 #include "unwind/known.h"
 
 /*
- * Must be called by a capture's start, on a platform thread. Stacks are not walked before that,
- * with walker=jvmti, or in an unknown VM.
+ * Begins to walk stacks, except with walker=jvmti or in an unknown VM. A capture's start must call
+ * it, on a platform thread; GetStackTrace is used until then.
  */
 void own_stack_start(JNIEnv *jni, const struct options *o);
 /*
@@ -24,25 +24,23 @@ void own_stack_start(JNIEnv *jni, const struct options *o);
  * being read.
  */
 void own_stack_release(void);
-/* Reads at most max frames of the calling thread, innermost first; returns their number. */
+/* Reads at most max frames of the calling thread, innermost first. Returns their number. */
 jint own_stack(JNIEnv *jni, jvmtiFrameInfo *frames, jint max);
 /*
- * Reads frames like own_stack, and the words that determine them; there are no words if the stack
- * was not walked.
+ * Like own_stack. Also stores the words that determine the frames, unless ret_words is NULL; none
+ * if the stack was not walked.
  */
 jint own_stack_words(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_words *ret_words);
 /*
  * For callers that recognize stacks which they have seen before (unwind/known.h). own_stack_place
- * stores where the calling thread left Java, or returns false if stacks are not walked;
+ * stores where the calling thread left Java, and returns false if stacks are not walked;
  * own_stack_is returns whether its stack is still the one that own_stack_words walked.
  */
 bool own_stack_place(JNIEnv *jni, struct walk_start *ret);
 bool own_stack_is(const struct known_stack *k, const struct walk_start *start);
-/*
- * With stacks=check, stacks that are recognized must be walked all the same, and the caller says
- * whether the result is the one that was kept.
- */
+/* Returns whether stacks that are recognized must be walked all the same (stacks=check). */
 bool own_stack_checks(void);
+/* Counts such a comparison; same: the walk found the stack that was kept. */
 void own_stack_checked(bool same);
-/* Appends lines of the status. */
+/* Appends lines "stacks.NAME N" for the status. */
 void own_stack_status(struct buf *out);

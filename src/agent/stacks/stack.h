@@ -56,17 +56,25 @@ stack_walk_fn *stack_vm(JNIEnv *jni, bool native, char *why, size_t size);
  * time of javac. Returns false when this VM has no such flag.
  */
 bool stack_vm_describe_all(void);
-void stack_vm_describe_less(void); /* restores the flag */
+/* Restores the flag that stack_vm_describe_all has changed. */
+void stack_vm_describe_less(void);
 /*
- * For stack_vm: stacks that are copied in the handler and walked afterwards, one at a time
- * (unwind/snapshot.h).
+ * Prepares stack_vm's walker for stacks that are copied in the handler and walked afterwards, one
+ * at a time (unwind/snapshot.h). Returns whether this is available.
  */
-bool stack_vm_later(void); /* returns whether this is available */
+bool stack_vm_later(void);
+/*
+ * These functions do what snapshot_measure, snapshot_take and snapshot_walk do, with this walker.
+ * stack_vm_walk_later returns what a stack_walk_fn does.
+ */
 bool stack_vm_measure(const void *ucontext, JNIEnv *env, struct snapshot *ret);
 void stack_vm_take(const struct snapshot *measured, struct snapshot *ret);
 int stack_vm_walk_later(const struct snapshot *of, struct jfr_frame *frames, uint32_t max,
                         bool *ret_cut);
-/* Creates only the walker, for stack_vm_own. Must be called from a platform thread of the VM. */
+/*
+ * Creates only the walker, for stack_vm_own. Must be called from a platform thread of the VM.
+ * Returns 0 or a negative errno.
+ */
 int stack_vm_prepare(JNIEnv *jni) must_check;
 /* Returns where the VM keeps what the walker reads, or NULL before the walker was created. */
 const struct hotspot_layout *stack_vm_layout(void);
@@ -79,51 +87,53 @@ int stack_vm_own(JNIEnv *jni, struct walk_frame *frames, uint32_t max,
                  struct walk_words *ret_words);
 /*
  * For stacks that are recognized (unwind/known.h). stack_vm_start stores where the calling thread
- * left Java, or returns false if it runs no Java code or there is no walker; stack_vm_is returns
- * whether its stack still is *k (known_stack_is).
+ * left Java, and returns false if the thread runs no Java code or no walker was created;
+ * stack_vm_is returns whether its stack still is *k (known_stack_is).
  */
 bool stack_vm_start(JNIEnv *jni, struct walk_start *ret);
 bool stack_vm_is(const struct known_stack *k, const struct walk_start *start);
-/* Prefetches, at the start of a handler, what a walk from there needs. */
+/* Prefetches what a walk from this context needs. Call it at the start of a handler. */
 void stack_vm_fetch(const void *ucontext);
-/* Called periodically outside handlers: finds libraries that were loaded. */
+/* Finds libraries that were loaded. Call it periodically, outside handlers. */
 void stack_vm_work(void);
 /*
  * Counts, since stack_vm, the walks that lost their way and resumed, and the faults that were taken
  * and survived.
  */
 void stack_vm_trouble(uint64_t *ret_resumed, uint64_t *ret_faults);
-/* Appends lines for the status: how walks ended. */
+/* Appends lines for the status that state how walks ended. */
 void stack_vm_status(struct buf *out);
 
-/*
- * Returns whether a frame's method is an id of unwind/walk.h: the first function for Java methods,
- * the second for other code.
- */
+/* Returns whether a frame's method is an id of unwind/walk.h for a Java method. */
 static inline bool stack_vm_is_java(uint64_t id)
 {
     return (id >> 61) == 2;
 }
 
+/* Returns whether a frame's method is an id of unwind/walk.h for other code. */
 static inline bool stack_vm_is_code(uint64_t id)
 {
     return (id >> 61) == 1;
 }
 
 /*
- * Describes such an id; outside handlers. Returns 0, -ESTALE when the class was unloaded, or
- * -ENOMEM.
+ * Describes the Java method with an id of unwind/walk.h; outside handlers. Returns 0, -ESTALE when
+ * the class was unloaded, or -ENOMEM.
  */
 int stack_vm_describe(uint64_t id, struct method_description *ret) must_check;
 /*
- * Stores the name of the class at an address, which may be any number. Returns false when there is
- * none, or when stacks are not walked that way.
+ * Appends the name of the class at an address, which may be any number. Returns false when no class
+ * is at the address, or no walker was created.
  */
 bool stack_vm_class_name(uint64_t address, struct buf *ret);
+/*
+ * Appends the names of the library and of the function with an id of unwind/walk.h for code that is
+ * not Java; for generated code only the latter. Outside handlers. Returns 0 or -ENOMEM.
+ */
 int stack_vm_native_name(uint64_t id, struct buf *library, struct buf *name) must_check;
 
 /*
- * Returns the walker that uses AsyncGetCallTrace, which libjvm exports, or NULL when this VM does
- * not.
+ * Returns the walker that uses AsyncGetCallTrace, or NULL when libjvm does not export that
+ * function.
  */
 stack_walk_fn *stack_agct(void);
