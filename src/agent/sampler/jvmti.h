@@ -27,12 +27,13 @@ struct sampler_jvmti {
 };
 
 /*
- * Returns 0, -ENOTSUP when the VM does not provide the CPU time of threads, or another negative
- * errno. After either, sampler_jvmti_release is due.
+ * Starts the thread that samples. Returns 0, -ENOTSUP when the VM does not provide the CPU time of
+ * threads, or another negative errno. sampler_jvmti_release is needed in any case.
  */
 int sampler_jvmti_start(const struct sampler_jvmti *o) must_check;
-/* Waits until the thread has ended; does nothing when it was not started. */
+/* Makes the thread end and waits for it; does nothing when it was not started. */
 void sampler_jvmti_stop(void);
-/* Frees the words that samples refer to as *mark. Call when no sample is left. */
+/* Frees the words that samples refer to as *mark. Call it when no sample is left. */
 void sampler_jvmti_release(void);
+/* Returns how many threads are sampled in this way. */
 uint64_t sampler_jvmti_threads(void);

@@ -24,18 +24,18 @@ struct perf_clock {
     void *_Atomic ring; /* read by the thread itself, in its handler */
 };
 
-/* Checks what this process is allowed to use. Returns 0 or a negative errno. */
+/* Checks whether the kernel allows this process a clock. Returns 0 or a negative errno. */
 int perf_clock_check(void) must_check;
 
 /*
  * Opens a thread's clock, which does not run until perf_clock_start, so that the descriptor is
- * registered before the first signal. Returns 0 or a negative errno, -EMFILE also when half of the
- * process's descriptors would be ours.
+ * registered before the first signal, which is due after first_ns of the thread's CPU time. Returns
+ * 0 or a negative errno, -EMFILE also when half of the process's descriptors would be ours.
  */
 int perf_clock_open(struct perf_clock *c, pid_t tid, int signal, uint64_t first_ns) must_check;
 /*
- * Starts the clock. The thread gets one signal after `first` nanoseconds of its CPU time, with the
- * descriptor in si_fd; perf_clock_period starts the intervals. Returns 0 or a negative errno.
+ * Starts the clock. The thread gets one signal, with the descriptor in si_fd; perf_clock_period
+ * starts the intervals. Returns 0 or a negative errno.
  */
 int perf_clock_start(const struct perf_clock *c) must_check;
 /* Stops the clock. Signals may still be pending, and their handlers may read the ring. */
@@ -47,8 +47,8 @@ void perf_clock_release(struct perf_clock *c);
 
 /*
  * Takes the records written since the last call; for the thread's handler. Returns the number of
- * intervals, or 0 when an earlier call has taken them. ips receives the kernel's frames of the last
- * one, innermost first, and *ret_n their number.
+ * intervals, or 0 when an earlier call has taken them. ips receives the kernel's frames in the last
+ * record, innermost first, and *ret_n their number.
  */
 uint32_t perf_clock_take(struct perf_clock *c, uint64_t ips[PERF_KERNEL_FRAMES], uint32_t *ret_n);
 /* Sets the length of the intervals from now on; for the thread's handler. */

@@ -30,20 +30,22 @@ struct record_ring {
 };
 
 /*
- * Allocates a ring. Returns 0 or -ENOMEM. Only its first pages are resident, because making all of
- * them resident would delay the program's start by half a millisecond; ring_fill makes the others
- * resident, on another thread.
+ * Allocates a ring of `size` bytes. Returns 0 or -ENOMEM. Only its first pages are resident,
+ * because making all of them resident would delay the program's start by half a millisecond;
+ * ring_fill makes the others resident, on another thread.
  */
 int ring_open(struct record_ring *r, uint64_t size) must_check;
 void ring_fill(struct record_ring *r);
 void ring_close(struct record_ring *r);
 
 /*
- * Reserves room for a record of `bytes` bytes including its head, or returns NULL when there is
- * none. The caller then fills it and calls ring_put. Async-signal-safe.
+ * Reserves room for a record of `bytes` bytes including its head, or returns NULL when the ring has
+ * no room. The caller then fills the record and passes it with *ret_position to ring_put.
+ * Async-signal-safe.
  */
 struct ring_record *ring_take(struct record_ring *r, uint64_t bytes, uint64_t *ret_position);
 
+/* Passes a record that is filled to the reader. Async-signal-safe. */
 static inline void ring_put(struct ring_record *record, uint64_t position)
 {
     atomic_store_explicit(&record->stamp, position | RING_COMPLETE, memory_order_release);
@@ -51,6 +53,7 @@ static inline void ring_put(struct ring_record *record, uint64_t position)
 
 /* Returns the next record, which remains until ring_done, or NULL. */
 struct ring_record *ring_next(struct record_ring *r);
+/* Frees the room of the record that ring_next has returned. */
 void ring_done(struct record_ring *r, const struct ring_record *record);
 
 /* Returns the address at which the next record will begin. */

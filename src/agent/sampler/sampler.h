@@ -92,13 +92,19 @@ struct sampler_counters {
  */
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why) must_check;
 /*
- * Stops sampling. On return no handler of this run is inside `on_sample`, and no timer and no
- * thread is left.
+ * Stops sampling: no timer and no thread is left on return. Waits for up to two seconds until no
+ * handler of this run is inside `on_sample`.
  */
 void sampler_stop(void);
-/* Reports the intervals that no signal reported. To be called after the last sampler_drain. */
+/*
+ * Reports, through `unsignalled`, the intervals that no signal reported. Call it after the last
+ * sampler_drain.
+ */
 void sampler_settle(void);
-/* Frees what handlers have left behind. */
+/*
+ * Frees the memory of the sampling, which must have been stopped. If a handler is still running,
+ * most of it stays.
+ */
 void sampler_release(void);
 /* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
@@ -108,17 +114,21 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
 void sampler_fill(void);
 
 /*
- * Removes the timers of threads that are not Java threads, and reports the samples of idle threads.
- * To be called ten times a second.
+ * Removes the timers of threads that are not Java threads, reports the samples of idle threads, and
+ * finds libraries that publish contexts. Call it ten times a second.
  */
 void sampler_work(void);
 /*
- * From now on until the next sampler_start, one in n of each thread's ticks, chosen at random, is
- * recorded and represents n intervals. Only where sampler_can_thin, which is for CPU samples
- * that are taken in signal handlers of the threads' timers.
+ * Records from now on, until the next sampler_start, one in n of each thread's ticks, chosen at
+ * random, which then represents n intervals. Has no effect unless sampler_can_thin.
  */
 void sampler_keep_one_of(uint32_t n);
+/*
+ * Returns whether ticks can be left out, which is so for CPU samples that are taken in signal
+ * handlers of the threads' timers.
+ */
 bool sampler_can_thin(void);
+/* Stores the counts since sampler_start. */
 void sampler_counters(struct sampler_counters *ret);
 /*
  * Stores the CPU time in ns of the signal handlers and of walking the stacks that they copy.

@@ -69,34 +69,46 @@ struct slots_options {
     _Atomic uint64_t *coalesced;
 };
 
+/*
+ * Begins to trigger samples of all threads and of those that start later. Returns 0 or a negative
+ * errno; slots_stop is needed in either case.
+ */
 int slots_start(const struct slots_options *o) must_check;
+/* Removes all timers and ends the visiting thread. */
 void slots_stop(void);
 /*
- * Reports the intervals that no signal reported. Call it after slots_stop and the last
- * slot_shift_later.
+ * Reports, through `unsignalled`, the intervals that no signal reported. Call it after slots_stop
+ * and the last slot_shift_later.
  */
 void slots_settle(void);
-/* Call after slots_stop, when no handler is running. */
+/* Unmaps the rings of perf_event clocks. Call it after slots_stop, when no handler is running. */
 void slots_release(void);
+/* Does what sampler_work does for threads. */
 void slots_work(void);
+/* Stores how many threads are sampled, and for how many of them the kernel provided no timer. */
 void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
-/* Returns the CPU time that Java threads have used while they were sampled, since slots_start. */
+/*
+ * Returns the CPU time in ns that Java threads have used while they were sampled, since
+ * slots_start.
+ */
 uint64_t slots_java_ns(void);
 
 /* Returns the clock of a kernel thread's CPU time. */
 clockid_t slot_clock(pid_t tid);
 /*
- * Returns whether it is not known yet whether a thread of the process is a Java thread; its first
- * sample will show.
+ * Returns whether a thread of the process has a slot and is not known yet to be a Java thread or
+ * another one, which its first sample will show.
  */
 bool slot_is_open(pid_t tid);
 
 /*
- * Returns the slot at an address that came with a signal, or NULL when there is none.
+ * Returns the slot at an address that a signal has brought, or NULL when no slot is there.
  * Async-signal-safe.
  */
 struct sampler_slot *slot_by_address(const void *address);
+/* Returns the slot of a kernel thread, or NULL. */
 struct sampler_slot *slot_by_tid(pid_t tid);
+/* Returns the slot of the perf_event clock with a descriptor, or NULL. Async-signal-safe. */
 struct sampler_slot *slot_by_descriptor(int fd);
 /*
  * Returns whether the slot belongs to the calling thread. A late signal may refer to a slot that
@@ -104,19 +116,19 @@ struct sampler_slot *slot_by_descriptor(int fd);
  */
 bool slot_is_own(struct sampler_slot *slot);
 /*
- * Called on the thread after a sample of `weight` intervals. Occasionally shifts the tick by a
- * random amount without changing the rate, so that a program with the same period as the interval
- * is not always sampled at the same place.
+ * Occasionally shifts the thread's tick by a random amount without changing the rate, so that a
+ * program with the same period as the interval is not always sampled at the same place. Called on
+ * the thread, in its handler, after a sample of `weight` intervals.
  */
 void slot_shift(struct sampler_slot *slot, uint32_t weight);
 /*
  * Like slot_shift, for a thread's timer and outside a handler; shifts at most once in a round.
- * mark: what the sample found the thread doing, or 0.
+ * mark: what the sample found the thread doing, which is kept in the slot, or 0.
  */
 void slot_shift_later(struct sampler_slot *slot, const struct thread *thread, uint32_t serial,
                       uint64_t mark, uint32_t weight, uint64_t round);
 /*
  * Returns the Java thread of the calling thread's slot, which the first call finds by its JNIEnv,
- * or NULL when it is none.
+ * or NULL when the calling thread is not a Java thread.
  */
 struct thread *slot_thread(struct sampler_slot *slot);

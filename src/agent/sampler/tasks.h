@@ -33,12 +33,16 @@ struct task_time {
 };
 
 /*
- * Begins counting. With whole_process it counts from the start of the process and reports what its
- * Java threads have used so far; otherwise it counts from now on, and the process from when it had
+ * Begins counting: with whole_process from the start of the process, and reports what its Java
+ * threads have used so far; otherwise from now on, but for the process as a whole from when it had
  * used process_ns.
  */
 void tasks_start(bool whole_process, uint64_t process_ns,
                  void (*report)(const struct task_time *t));
-/* Reports each thread that has used `least_ns` or more since it was last reported. */
+/*
+ * Reports each thread that has used `least_ns` or more since it was last reported, and then the
+ * process. report may be NULL.
+ */
 void tasks_report(uint64_t least_ns, void (*report)(const struct task_time *t));
+/* Ends counting and forgets all threads. */
 void tasks_release(void);

@@ -23,7 +23,7 @@ struct trace_context {
  * it again from time to time; it does nothing unless a library was loaded meanwhile.
  */
 void trace_context_find(void);
-/* Call when no signal handler reads any more. */
+/* Lets the library be unloaded. Call it when no signal handler reads contexts any more. */
 void trace_context_release(void);
 /* Reads the calling thread's context. Async-signal-safe. */
 void trace_context_read(struct trace_context *ret);
