@@ -18,7 +18,7 @@ struct dictionary;
 
 /*
  * Creates the dictionary of an open output; the options determine whether it has line numbers and
- * threads. Both must outlive it. NULL: out of memory.
+ * threads. The output must outlive the dictionary. Returns NULL when out of memory.
  */
 struct dictionary *dictionary_new(struct out *out, const struct options *o);
 void dictionary_free(struct dictionary *d);
@@ -26,11 +26,14 @@ void dictionary_free(struct dictionary *d);
 /*
  * Returns the serial number of a stack with frames[0] innermost; the methods are jmethodIDs.
  * thread: its serial, used only with thread=y. Stacks with the same methods and lines have the same
- * number. 0 when out of memory.
+ * number. Returns 0 when out of memory.
  */
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
                           uint32_t n, uint32_t thread);
-/* Returns TRACE_EMPTY, for events without a stack, which is written if it has not been yet. */
+/*
+ * Returns TRACE_EMPTY, for events without a stack, and writes that trace unless it has been
+ * written.
+ */
 uint32_t dictionary_empty_trace(struct dictionary *d);
 /*
  * Returns the innermost method of a trace, as "java.util.Vector.addElement"; "" for an empty trace.
@@ -46,9 +49,14 @@ uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class
  */
 void dictionary_unloaded(struct dictionary *d);
 
+/* Writes that a thread has started, unless that has been written. */
 void dictionary_thread_start(struct dictionary *d, const struct thread *t);
+/* Writes that a thread has ended, if its start was written. */
 void dictionary_thread_end(struct dictionary *d, const struct thread *t);
 /* Returns the object id by which a thread is identified here. */
 uint64_t dictionary_thread_object(uint32_t serial);
-/* Returns the thread's serial number for such an id; 0 if it is not one. */
+/*
+ * Returns the serial number of the thread with an object id of dictionary_thread_object; 0 if the
+ * id is another one.
+ */
 uint32_t dictionary_thread_of_object(uint64_t object);

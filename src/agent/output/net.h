@@ -25,8 +25,8 @@ struct net;
  */
 int net_open(struct net **ret, const char *address, struct buf *why) must_check;
 /*
- * Queues bytes. Returns 0 or, once the connection has ended, -EPIPE; the bytes of such calls are
- * counted as lost.
+ * Queues bytes, waiting for room if need be. Returns 0, or -EPIPE once the connection has ended;
+ * bytes that were not queued are counted as lost.
  */
 int net_write(struct net *n, const void *bytes, size_t len);
 /*
@@ -41,6 +41,7 @@ uint64_t net_lost(struct net *n);
  * already arrived, and 0 or an error after that.
  */
 void net_close(struct net *n);
-/* Adds and removes a user of the connection; net_open's caller is the first. unref accepts NULL. */
+/* Adds a user of the connection, whose first user is the caller of net_open. Returns n. */
 struct net *net_ref(struct net *n);
+/* Removes a user, and frees the connection with the last one. Accepts NULL. */
 void net_unref(struct net *n);

@@ -42,7 +42,7 @@ struct out {
 };
 
 /*
- * Opens the output according to the options. ret must not be moved afterwards. Returns 0, or a
+ * Opens the output according to the options. *ret must not be moved afterwards. Returns 0, or a
  * negative errno with a sentence in why.
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
@@ -51,20 +51,20 @@ void out_stamp(struct out *out);
 /* Writes CONTROL SETTINGS (HPROF records) with the current options. */
 void out_settings(struct out *out, const struct options *o);
 /*
- * For HPROF text: builds a section in memory, so that nothing else can appear inside it. close
- * appends it to the output and releases both.
+ * Begins a section of HPROF text, which is built in memory, so that nothing else can appear inside
+ * it. out_section_close appends it to the output and releases both.
  */
 void out_section_open(struct hprof_text *ret, struct buf *bytes);
 void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
 /*
  * Makes the end of a recording append the chunks of the recording in another file, without its
- * events of the given types, and remove that file. `without` is not copied.
+ * events of the given types, and remove that file. `without` is not copied. Returns 0 or -ENOMEM.
  */
 int out_append_later(struct out *out, const char *path,
                      const struct rec_select *without) must_check;
 /*
- * Returns whether the file of a recording was cut short by another process, so that it cannot go
- * on.
+ * Returns whether another process has cut the file of a recording short, so that the recording
+ * cannot continue.
  */
 bool out_is_cut(const struct out *out);
 /* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */

@@ -13,7 +13,8 @@
 /*
  * Opens the recording and describes the VM, the system and the settings in it. The resolver accepts
  * jmethodIDs for frames of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or more,
- * and serials of thread_table.h for threads. path may be NULL for a ring in memory.
+ * and serials of thread_table.h for threads. path may be NULL for a ring in memory. Returns 0 or a
+ * negative errno of jfr_writer_open.
  */
 int recording_begin(struct jfr_writer **ret, const char *path, const struct options *o) must_check;
 /* Describes the VM, the system and the settings again, in a ring's new chunk. */
