@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* Sets the option's value; NULL: nothing fails. */
+/* Sets the value of the option, NAME:N; NULL: nothing fails. */
 void fault_set(const char *spec);
 /* Returns whether NAME is the capture (or "session") whose steps are counted. */
 bool fault_is_of(const char *name);

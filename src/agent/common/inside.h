@@ -24,19 +24,21 @@ struct inside {
     } __attribute__((aligned(64))) calls[INSIDE_COUNTERS];
 };
 
+/* Returns the counter of the calling thread. */
 static inline atomic_int *inside_here(struct inside *i)
 {
     return &i->calls[((uint64_t)pthread_self() >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
 }
 
+/* Ends a call. */
 static inline void inside_leave(struct inside *i)
 {
     atomic_fetch_sub(inside_here(i), 1);
 }
 
 /*
- * Returns false when the level is below `least`; otherwise the caller calls inside_leave on the
- * same thread.
+ * Begins a call. Returns false when the level is below `least`; otherwise the caller calls
+ * inside_leave on the same thread.
  */
 static inline bool inside_enter_at(struct inside *i, int least)
 {
@@ -47,11 +49,13 @@ static inline bool inside_enter_at(struct inside *i, int least)
     return false;
 }
 
+/* Like inside_enter_at, for calls that may run at any level but 0. */
 static inline bool inside_enter(struct inside *i)
 {
     return inside_enter_at(i, 1);
 }
 
+/* Allows calls from now on, at this level. */
 static inline void inside_open(struct inside *i, int level)
 {
     atomic_store(&i->level, level);
@@ -59,7 +63,8 @@ static inline void inside_open(struct inside *i, int level)
 
 /*
  * Waits until each counter was 0 at some time, for at most max_ms in all. Returns whether all were:
- * calls that began before it have then ended. Those that come later find the level 0.
+ * calls that began before this function was called have then ended, and later ones find the level
+ * 0.
  */
 static inline bool inside_drain(struct inside *i, int max_ms)
 {
@@ -85,8 +90,8 @@ static inline void inside_close(struct inside *i)
 }
 
 /*
- * Returns whether all calls have ended since inside_close(). Before that, none of the memory that
- * they use may be released, nor the capture begin again.
+ * Returns whether all calls have ended since inside_close(). Until they have, none of the memory
+ * that they use may be released, nor may the capture begin again.
  */
 static inline bool inside_is_idle(struct inside *i)
 {

@@ -25,19 +25,22 @@ void rounds_request(void);
  * recording that needs its rounds they become at most twice as long.
  */
 void rounds_keep(unsigned one_of);
+/* Returns how many times as long rounds are now. */
 unsigned rounds_one_of(void);
 /* Declares that the recording needs ten rounds a second even while the program is idle. */
 void rounds_need(void);
 
 /* Called by the agent's thread when a recording begins: withdraws rounds_need of the one before. */
 void rounds_begin(void);
+/* Returns whether rounds_need was called in this recording. */
 bool rounds_needed(void);
 /*
- * Returns whether rounds_request was called since the last call of this. Called by the agent's
- * thread.
+ * Returns whether rounds_request was called since the last call of this function, which the agent's
+ * thread calls.
  */
 bool rounds_at_once(void);
 /*
- * Stores whether the agent's thread, which calls it, sleeps longer now because the program is idle.
+ * Stores whether the agent's thread, which is the caller, sleeps longer now because the program is
+ * idle.
  */
 void rounds_rest(bool rest);
