@@ -99,7 +99,7 @@ struct jfr_loss_row {
      * and many
      */
     const char *capture, *what, *reason;
-    const char *of; /* what held these, such as "sites" for bytes; NULL if nothing did */
+    const char *of; /* what held the lost things, such as "sites" for bytes; NULL if nothing did */
 };
 
 /* What lost events stood for, when an event holds a sum (jfr_lose_held). */
@@ -108,7 +108,7 @@ enum jfr_held { HELD_OBJECTS, HELD_BYTES, HELD_EXCEPTIONS, HELD_CALLS, HELD_REQU
 extern const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES];
 
 /*
- * Calls back for each kind of loss so far, with its row and total. May be called by any thread
+ * Calls report for each kind of loss so far, with its row and total. May be called by any thread
  * while the writer exists.
  */
 void jfr_each_loss(const struct jfr_writer *w,

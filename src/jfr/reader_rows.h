@@ -17,8 +17,10 @@ struct rec_column {
     bool constant; /* the field holds an id, else an integer */
 };
 
-/* Values of `slot` for a field without a position. */
-/* REC_BY_NAME: the type has the field in a form that must be read by name */
+/*
+ * Values of `slot` for a field without a position: the type has no such field, or has it in a form
+ * that must be read by name.
+ */
 enum { REC_ABSENT = -1, REC_BY_NAME = -2 };
 
 struct rec_plan {

@@ -61,8 +61,8 @@ struct load_total {
 };
 
 /*
- * What the latest events of a site and thread say: when the latest one was written, and the latest
- * one with live figures, whose errors these are.
+ * What the latest events of a site and thread state. at_ns: when the latest one was written.
+ * live_ns: when the latest one with live figures was, from which the errors are.
  */
 struct load_site_part {
     int64_t at_ns, live_ns;
@@ -101,7 +101,7 @@ struct reading {
     int64_t sampler_ns;            /* the time of the latest jvmscope.SamplerCost */
     struct map calls;              /* node and thread to the row of calls */
     VEC(uint64_t) call_times;      /* of each row of calls: when it was last reported */
-    struct map total_of;           /* the same to the row of totals */
+    struct map total_of;           /* node and thread to the row of totals */
     VEC(struct load_total) totals; /* totals of methods; the node has one frame */
     /*
      * node and thread to the amount that is still to be subtracted from its samples, see

@@ -62,7 +62,7 @@ struct names {
     uint32_t stand_ins[2];            /* numbers, + 1: of a thread, and of one of the VM's own */
     struct rec_stack_room room;
     VEC(struct name_place) places; /* of the stack being read, the outermost first */
-    VEC(uint32_t) frames;          /* likewise, their numbers in the profile */
+    VEC(uint32_t) frames;          /* the numbers of these in the profile */
 };
 
 /*

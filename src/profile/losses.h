@@ -15,7 +15,7 @@
 
 struct loss {
     char *capture, *what, *reason; /* "trace", "calls", "the buffer of the thread was full" */
-    char *of; /* the kind of thing that held these, such as "sites" for bytes; "" if none */
+    char *of; /* what held the lost things, such as "sites" for bytes; "" if nothing did */
     uint64_t amount;
     int64_t from_ns, to_ns; /* the time span of the losses, in ns since 1970 */
 };
@@ -75,7 +75,7 @@ struct losses {
     /* written by our agent and never closed: it is still recording, or it was killed */
     bool unended;
     bool cut; /* the file ends before the recording does */
-    /* Bytes that cannot be read follow or are within it; "" if there are none, or it is cut. */
+    /* what is wrong with bytes that cannot be read, in or after it; "" if none, or it is cut */
     char damage[160];
     /* in seconds from the start of an unended recording: its last event; up to where it is whole */
     double end_s, flushed_s;

@@ -110,8 +110,8 @@ struct timeline_builder {
     uint32_t no_context; /* the number + 1 of the context with no attributes; 0: not created yet */
     uint64_t origin, epoch, now;
     uint32_t last_ended; /* thread, or TL_NONE */
-    uint32_t last_user;  /* the same, among threads for which the VM waits at its end */
-    uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
+    uint32_t last_user;  /* the last to end of the threads for which the VM waits at its end */
+    uint32_t destroyer;  /* the thread that waits for these threads, or TL_NONE */
     uint64_t unbound;
     bool started;
     bool shared; /* two threads use it (timeline_share) */

@@ -31,9 +31,9 @@ struct snapshot {
     uint64_t anchor_sp, anchor_pc, anchor_fp;
     uint64_t cont_entry;
     uint64_t low, high; /* the part of the stack that was copied */
-    /* the same for a virtual thread's frames in the heap; equal: none */
+    /* the part of the heap with a virtual thread's frames that was copied; equal: none */
     uint64_t chunk_low, chunk_high;
-    bool chunk_more; /* there are more frames */
+    bool chunk_more; /* the virtual thread has more frames in the heap */
     /* the thread was in native code; `collections` had begun at that time */
     bool native;
     uint32_t collections;

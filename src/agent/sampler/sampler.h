@@ -106,7 +106,10 @@ void sampler_settle(void);
  * most of it stays.
  */
 void sampler_release(void);
-/* Passes the samples that were kept to f, outside signal handlers. */
+/*
+ * Walks the stacks that handlers have copied, and passes these samples and those that were kept to
+ * f. Call it outside signal handlers.
+ */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
 /*
  * Makes the memory for copied stacks resident, of which sampler_start makes only a little resident.

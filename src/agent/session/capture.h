@@ -57,7 +57,10 @@ struct capture {
     const char *jdk_events;
 
     bool (*wanted)(const struct options *o);
-    /* All of these may be NULL. They return 0, or a negative errno with a sentence in `why`. */
+    /*
+     * All functions below may be NULL. Those that have `why` return 0, or a negative errno with a
+     * sentence in it.
+     */
     /* checks whether its options can be carried out; has no side effects */
     int (*check)(const struct options *o, struct buf *why);
     int (*load)(struct session *s, struct buf *why);
@@ -127,8 +130,8 @@ struct capture {
      */
     void (*restate)(struct session *s, JNIEnv *jni);
     /*
-     * Memory for stacks is about to be used again (jfr_traces_due): passes those that it still
-     * needs to jfr_trace_keep.
+     * Memory for stacks is about to be used again (jfr_traces_due): passes the stacks that the row
+     * still needs to jfr_trace_keep.
      */
     void (*keep_stacks)(struct session *s, JNIEnv *jni);
     /*
