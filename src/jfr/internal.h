@@ -328,8 +328,8 @@ bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_ev
                  enum lost_reason *ret_reason);
 /*
  * Begins a checkpoint outside the chain with one constant of a pool, whose `room` bytes the caller
- * puts next. Async-signal-safe. If the result is false, there is no room or the writer is closed;
- * nothing is counted.
+ * puts next. Returns false, and counts nothing, when the file has no room or the writer is closed.
+ * Async-signal-safe.
  */
 bool event_begin_constant(struct jfr_writer *w, uint32_t pool, uint64_t id, size_t room,
                           struct jfr_event *ret);

@@ -244,15 +244,15 @@ struct rec_value {
  */
 int rec_get(const struct rec_object *o, const char *path, struct rec_value *ret) must_check;
 /*
- * Reads one field after the other; start with *i = 0. Returns 1, 0 after the last, or -EBADMSG. For
- * readers that show every field of every type, as the tests' jfr_dump does; those that know what
- * they look for use rec_get.
+ * Reads one field after the other; start with *i = 0. *at is the place of the next field, which the
+ * caller only keeps. Returns 1, 0 after the last, or -EBADMSG. For readers that show every field of
+ * every type, as the tests' jfr_dump does; readers that know which fields they need use rec_get.
  */
 int rec_fields(const struct rec_object *o, uint32_t *i, const uint8_t **at,
                struct rec_value *ret) must_check;
 /*
- * Reads one element of an array value after the other and advances the value, for the same readers
- * as rec_fields. Returns 1, 0 after the last, or -EBADMSG.
+ * Reads one element of an array value after the other and advances the value. Returns 1, 0 after
+ * the last, or -EBADMSG. For readers such as those of rec_fields.
  */
 int rec_elements(struct rec_value *array, struct rec_value *ret) must_check;
 
@@ -336,16 +336,14 @@ struct rec_stack_room {
     size_t cap; /* in frames */
 };
 
-/*
- * Like rec_stack_of, but the stack is kept only in `room`, until the next one is read there.
- */
+/* Like rec_stack_of, but the stack is kept only in `room`, until the next stack is read into it. */
 const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct rec_field *f,
                                        uint64_t id, struct rec_stack_room *room);
 void rec_stack_room_release(struct rec_stack_room *room);
 /*
- * Returns a hash of a stack's bytes and of the types that describe them. It lets a caller recognize
- * a stack that an earlier chunk also defined without decoding it, in a recording whose methods and
- * frame types have the same ids in all chunks. Returns 0 if it is unknown whether they have, or if
- * the hash would cost more than it saves.
+ * Returns a hash of a stack's bytes and of the types that describe them. By this hash a caller can
+ * recognize a stack that an earlier chunk also defined without decoding it, in a recording whose
+ * methods and frame types have the same ids in all chunks. Returns 0 if it is unknown whether they
+ * have, or if the hash would cost more than it saves.
  */
 uint64_t rec_stack_key(const struct rec_object *o, const struct rec_field *f, uint64_t id);

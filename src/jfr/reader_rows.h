@@ -94,8 +94,7 @@ const struct rec_sample *rec_rows_samples(const struct rec_rows *rows, size_t *r
  */
 uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise);
 /*
- * Makes an object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its
- * own.
+ * Makes an object for looking up the ids of a sample, as by rec_stack_of. The object has no fields.
  */
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
@@ -119,8 +118,8 @@ void rec_rows_forget(struct rec_rows *rows);
 
 /*
  * Stores the next rows, all from one chunk, in the file's order; they are valid until the next
- * call. Returns 1, 0 at the end, or -ENOMEM. Where events are read as samples there may be no rows
- * in a part of the file; *ret_n is 0 then.
+ * call. Returns 1, 0 at the end, or -ENOMEM. Where events are read as samples, a part of the file
+ * may have no rows; *ret_n is 0 then.
  */
 int rec_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_t *ret_n) must_check;
 /*

@@ -14,7 +14,10 @@ struct reference {
     uint64_t id;
 };
 
-/* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
+/*
+ * Returns what an id was decoded to before in this chunk, or NULL if it was not, or if the type is
+ * not the usual one.
+ */
 static inline const void *usual_decoded(const struct type *t, enum usual usual, uint64_t id)
 {
     if (t->usual != usual)

@@ -153,7 +153,8 @@ int jfr_writer_flush(struct jfr_writer *w);
 bool jfr_writer_is_cut(const struct jfr_writer *w);
 /*
  * Ends the chunk and starts the next one at once, for tests; otherwise jfr_writer_work does so when
- * it is time. No event is lost while other threads keep writing. Returns 0 or a negative errno.
+ * a new chunk is due. No event is lost while other threads keep writing. Returns 0 or a negative
+ * errno.
  */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*
@@ -201,8 +202,8 @@ struct jfr_ring_state {
  */
 bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
 /*
- * Returns the number of chunks begun so far. When it has grown, the owner must write again the
- * events that describe the current state, because each chunk needs them.
+ * Returns the number of chunks begun so far. When the number has grown, the owner must write again
+ * the events that describe the current state, because each chunk needs them.
  */
 uint64_t jfr_writer_chunks(const struct jfr_writer *w);
 
@@ -280,17 +281,18 @@ uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
  */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
 /*
- * Declares that a thread has ended: no event that begins after this call uses its id. In a ring it
- * is dropped like other names.
+ * Declares that a thread has ended: no event that begins after this call uses its id. In a ring the
+ * thread is dropped like other names.
  */
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 
 /* ---- events (async-signal-safe) ---- */
 
 /*
- * Returns the id of a stack, which is stored once; the frames are copied. If there is no memory for
- * all of them, the innermost eight are stored, or one, as those of a truncated stack, and this is
- * counted. Returns 0 when n is 0, or, which is counted too, when there is no memory for one frame.
+ * Returns the id of a stack, which is stored once; the frames are copied. If the memory has no room
+ * for all frames, the innermost eight are stored, or one, as those of a truncated stack, and this
+ * is counted. Returns 0 when n is 0 or, which is counted too, when the memory has no room for one
+ * frame.
  */
 uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                    bool truncated);
@@ -350,7 +352,7 @@ enum { JFR_NUMBERS_ROOM = 200 };
 bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
 /*
  * Like jfr_begin, for the thread that calls jfr_writer_work and writes many rows: makes room in the
- * file if there is none. Returns false when the recording cannot grow now. That is not counted: the
+ * file if need be. Returns false when the recording cannot grow now. That is not counted: the
  * caller tries again later or calls jfr_lose_events or jfr_lose_event_at.
  */
 bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);

@@ -122,8 +122,8 @@ int64_t load_node_of_row(struct reading *r, const struct rec_row *row) must_chec
 int64_t load_thread_of_row(struct reading *r, const struct rec_row *row) must_check;
 
 /*
- * Returns the time from the start of the recording in ns; 0 for an event that began earlier, such
- * as a wait for a lock. Extends the profile's duration to this time.
+ * Returns the time of start_ns from the start of the recording in ns; 0 for an event that began
+ * earlier, such as a wait for a lock. Extends the profile's duration to this time.
  */
 uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
@@ -149,7 +149,7 @@ int load_settle_totals(struct reading *r) must_check;
 
 /*
  * Decides on the times of calls once all are read, and makes the samples of views from them, where
- * the time of calls that have not returned is shown under a separate mark. To be called after
+ * the time of calls that have not returned is shown under a separate mark. Call it after
  * load_settle_totals. Returns 0 or -ENOMEM.
  *
  * Which part of the probes' cost lies in a method and which in its caller is not known, so a time

@@ -149,8 +149,9 @@ void losses_early_sentence(const struct early *e, struct buf *out);
  */
 void losses_missing_sentence(const struct missing *m, struct buf *out);
 /*
- * Writes "32 jdk.ExecutionSample and 4 jdk.ThreadPark events of the VM's own recorder were left
- * out: jvmscope recorded the same itself", and returns whether there were any.
+ * If events were left out, appends a sentence such as "32 jdk.ExecutionSample and 4 jdk.ThreadPark
+ * events of the VM's own recorder were left out: jvmscope recorded the same itself". Returns
+ * whether it appended one.
  */
 bool losses_left_out_sentence(const struct losses *l, struct buf *out);
 /*
@@ -164,12 +165,12 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
  */
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
- * Writes the members "lost", "lost_here", "losses" and "unended" of the open object. "lost" counts
- * what the recording lost, and "lost_here" what concerns these captures (NULL: there is no such
- * member); "losses" lists the losses of all captures, "reduced" what the
- * budget reduced, "missing" what was not permitted, "left_out" what was recorded twice, "before"
- * lists the captures that recorded before the recording began, and for how long. "counted" says up
- * to when each capture's counts are complete if the end is missing.
+ * Writes members of the open object: "lost", how much the recording lost; "lost_here", how much of
+ * that concerns these captures (left out if captures is NULL); the lists "losses" of all captures,
+ * "reduced" (what the budget reduced), "missing" (what was not permitted), "left_out" (what was
+ * recorded twice) and "before" (the captures that recorded before the recording began, and for how
+ * long); "unended", whether the end is missing; and "counted", the times up to which the captures'
+ * counts are complete if it is.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);
 /*

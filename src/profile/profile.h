@@ -165,8 +165,8 @@ struct profile_site {
 };
 
 /*
- * Returns whether there may be no live objects at all: the 95 % interval of the estimate contains
- * zero.
+ * Returns whether it is possible that no object of the site is live: the 95 % interval of the
+ * estimate contains zero.
  */
 static inline bool profile_site_unsure(const struct profile_site *s)
 {
@@ -258,12 +258,13 @@ struct profile {
     size_t node_cap, nodes_indexed;
 };
 
-struct profile *profile_new(void); /* returns NULL when out of memory */
+/* Returns an empty profile; NULL when out of memory. */
+struct profile *profile_new(void);
 void profile_free(struct profile *p);
 DEFINE_CLEANUP(struct profile *, profile_free)
 
 int64_t profile_string(struct profile *p, const char *text, size_t len) must_check;
-/* Converts a class name from its internal form ("java/lang/String") to the external one. */
+/* Adds a class name, given in its internal form ("java/lang/String"), in the external form. */
 int64_t profile_class_name(struct profile *p, const char *internal, size_t len) must_check;
 int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, uint32_t signature,
                        uint32_t file) must_check;
@@ -288,7 +289,10 @@ bool profile_is_open(const struct profile *p, uint32_t label);
  */
 int64_t profile_own_frame(struct profile *p) must_check;
 int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;
-/* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
+/*
+ * Adds the thread with this id, unless the profile has it. A non-empty name replaces an earlier
+ * one.
+ */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
 /*
  * Adds a sample of a metric, and extends the profile's duration to its time. Returns 0 or -ENOMEM.
@@ -296,7 +300,7 @@ int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t 
 int profile_sample(struct profile *p, enum profile_metric metric,
                    struct profile_sample sample) must_check;
 
-/* Returns whether there are samples of any metric. */
+/* Returns whether the profile has samples of any metric. */
 bool profile_has_samples(const struct profile *p);
 /*
  * Returns whether a metric consists of counts, which are known only for the recording as a whole.
@@ -305,11 +309,13 @@ bool profile_is_counted(const struct profile *p, enum profile_metric metric);
 /* Returns whether samples of a metric have times of their own, by which a part can be selected. */
 bool profile_is_timed(const struct profile *p, enum profile_metric metric);
 
+/* Returns the text of a string, given its number. */
 static inline struct str profile_text(const struct profile *p, uint32_t string)
 {
     return strpool_get(&p->strings, string);
 }
 
+/* Returns the frame of a node other than the root. */
 static inline const struct profile_frame *profile_node_frame(const struct profile *p, uint32_t node)
 {
     return &p->frames.data[p->nodes.data[node].frame];
@@ -434,9 +440,9 @@ uint64_t profile_readings_noted(struct str text);
  */
 uint64_t profile_least_weight(const struct profile_view *v);
 /*
- * Returns whether there are counted places to which more than one stack may lead: the number of
- * objects for each stack is then estimated (doc/allocation-sites.md). A single stack at a place
- * proves nothing, because a stack that is rare there may never have been walked.
+ * Returns whether the profile has counted places to which more than one stack may lead: the number
+ * of objects for each stack is then estimated (doc/allocation-sites.md). A single stack at a place
+ * proves nothing, because another stack that is rare may never have been walked.
  */
 bool profile_may_share_places(const struct profile *p);
 /* The error of these estimates, as it follows "a standard error of at most". */

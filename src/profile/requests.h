@@ -214,6 +214,7 @@ static inline uint64_t request_latency(const struct request *q)
     return (uint64_t)(q->end_ns - q->start_ns);
 }
 
+/* Returns a text by its number; "" for REQUEST_NONE. */
 static inline const char *requests_text(const struct requests *r, uint32_t text)
 {
     return text == REQUEST_NONE ? "" : strpool_get(&r->strings, text).data;
@@ -250,5 +251,5 @@ const struct request_context *requests_context_at(const struct requests *r, uint
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the index of the first span of a thread that starts at or after a time. */
 size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* Finds a request by its number in the recording; NULL when there is none. */
+/* Returns the request with this number in the recording; NULL when no request has it. */
 const struct request *requests_find(const struct requests *r, uint64_t id);

@@ -180,8 +180,8 @@ void vm_activity_release(struct vm_activity *v);
 /* Returns a text by its number, "" for VM_NONE. */
 const char *vm_activity_text(const struct vm_activity *v, uint32_t text);
 /*
- * vm_activity_pools.c: add what an event states about a part of the memory, the metaspace, or the
- * loading of classes. They return 0 or -ENOMEM.
+ * These functions (vm_activity_pools.c) add what an event states about a part of the memory, the
+ * metaspace, or the loading of classes. They return 0 or -ENOMEM.
  */
 int vm_activity_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_activity_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;

@@ -28,6 +28,6 @@ bool idle_is_idle_stack(const struct timeline *t, const uint8_t *kinds, uint32_t
 /*
  * Returns the frame that best explains what a stack waits for: the program's frame that called the
  * waiting method or, if the stack has only frames of the JDK, the most informative one of them.
- * TL_NONE for an empty stack.
+ * Returns TL_NONE for an empty stack.
  */
 uint32_t idle_waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);

@@ -16,8 +16,8 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Returns whether a file that is no index has the place of one, so that none can be written. */
 bool timeline_index_is_foreign(const char *path);
 /*
- * Maps an index file. Returns 0, or a negative errno; -ESTALE when the key differs, -EPROTO when it
- * is damaged.
+ * Maps an index file. Returns 0, or a negative errno; -ESTALE when the key differs, -EPROTO when
+ * the file is damaged.
  */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*

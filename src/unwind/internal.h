@@ -234,6 +234,7 @@ static inline bool walk_stack_word(const struct walk *k, uint64_t address, uint6
     return true;
 }
 
+/* Returns the memory with the stack and the thread. */
 static inline const struct memory *walk_memory(const struct walk *k)
 {
     return k->memory ? k->memory : &k->w->memory;

@@ -116,7 +116,7 @@ enum {
 };
 
 /*
- * Prepares walks of the VM whose libjvm was loaded. Called once, from a thread of that VM and not
+ * Prepares walks of the VM whose libjvm was loaded. Call it once, from a thread of that VM and not
  * in a signal handler: env is that thread's JNIEnv, java_thread the VM's structure for it (the
  * field `eetop` of its java.lang.Thread). Installs the fault guard. Returns 0, or -ENOTSUP or
  * -ENOMEM with the reason in why[size]; the caller should then use AsyncGetCallTrace and report

@@ -40,7 +40,10 @@ uint32_t dictionary_empty_trace(struct dictionary *d);
  * Valid until dictionary_free.
  */
 const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
-/* Returns the serial number of a class, given its name ("java/lang/String") and id. */
+/*
+ * Returns the serial number of a class, given its name ("java/lang/String") and id; a new class is
+ * written to HPROF records. Returns 0 when out of memory.
+ */
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
 
 /*

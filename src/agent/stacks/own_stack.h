@@ -40,7 +40,10 @@ bool own_stack_place(JNIEnv *jni, struct walk_start *ret);
 bool own_stack_is(const struct known_stack *k, const struct walk_start *start);
 /* Returns whether stacks that are recognized must be walked all the same (stacks=check). */
 bool own_stack_checks(void);
-/* Counts such a comparison; same: the walk found the stack that was kept. */
+/*
+ * Counts a comparison of a recognized stack with a walk; same: the walk found the stack that was
+ * kept.
+ */
 void own_stack_checked(bool same);
 /* Appends lines "stacks.NAME N" for the status. */
 void own_stack_status(struct buf *out);
