@@ -67,7 +67,10 @@ int out_append_later(struct out *out, const char *path,
  * cannot continue.
  */
 bool out_is_cut(const struct out *out);
-/* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */
+/*
+ * Writes buffered data to the file. Returns 0, or the negative errno of a failure that caused a
+ * loss: -ESTALE for a recording whose file was cut short.
+ */
 int out_flush(struct out *out);
 /* Writes buffered data to the file and closes the output. Returns as out_flush. */
 int out_close(struct out *out);
