@@ -26,11 +26,15 @@ bool capture_always(const struct capture_options *c);
 bool capture_adds_triggers(const struct capture_options *c);
 void capture_release(struct capture_options *c);
 /*
- * Parses the flag at argv[*i], with its value, and sets *i to the last word parsed. Returns 1 if it
- * was one of these flags, 0 if not, and -EINVAL after a complaint.
+ * Parses the word at argv[*i] and its value if it is one of these flags, and sets *i to the last
+ * word parsed. Returns 1 for one of these flags, 0 for any other word, and -EINVAL after a
+ * complaint.
  */
 int capture_parse(struct capture_options *c, const struct command *command, int argc, char **argv,
                   int *i);
-/* Adds an option as if it had been given, with a valid value. */
+/*
+ * Adds an option as if it had been given. value: a valid one; NULL for an option without a value.
+ */
 void capture_add(struct capture_options *c, enum option which, const char *value);
+/* Stores the i-th of these flags for help. Returns false after the last one. */
 bool capture_arg_at(size_t i, struct arg_shown *ret);

@@ -18,7 +18,7 @@ extern const struct command *const commands[];
 #define COMMAND_EACH(c, table) \
     for (const struct command *const *c##_at = (table), *c; c##_at && (c = *c##_at); c##_at++)
 
-/* Runs the row of `table` that argv[0] names. */
+/* Runs the command of `table` that argv[0] names. Returns the exit status. */
 int command_dispatch(const struct command *const *table, int argc, char **argv);
 /* Prints a line for each row, with its name and its summary. */
 void command_summaries(const struct command *const *table, FILE *to);
@@ -39,9 +39,9 @@ void complain_as(const char *path, const char *shown);
 /* Returns whether complaints about a file mention another name, which no command could read. */
 bool complain_renames(const char *path);
 /*
- * Returns whether an output names one of the files that are read for it, after a complaint: it
- * would take the place of what it is made of.
+ * Returns true after a complaint when `output` is one of the n files that are read for it, and
+ * would replace that file.
  */
 bool complain_of_input(const char *output, char *const *inputs, int n);
-/* Complains like complain, with the reason that file_map_why gives. */
+/* Complains like complain; the reason is that of `error`, a negative errno (file_map_why). */
 int complain_errno(const char *where, const char *what, int error);

@@ -12,7 +12,7 @@ struct contents_nothing {
 /*
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
  * matched no method. path: a recording of our agent; other files are ignored. Returns 1 when a
- * capture could record nothing, because something that its option names is not there, else 0.
+ * capture could record nothing because something that its option names does not exist, else 0.
  */
 int contents_report(const char *path, const char *shown);
 /*
@@ -27,8 +27,9 @@ const char *contents_shown_by(const char *path, const char *words);
  */
 bool contents_lacks_tables(const char *path);
 /*
- * Complains that a recording holds none of what the agent's options ("trace", ..., NULL) record,
- * with the reason if it was made with one of them; otherwise with `what` and `why`. Returns 1.
+ * Complains that a recording holds none of what the agent's options ({"trace", ..., NULL}) record.
+ * Explains why if the recording was made with one of these options; otherwise complains with `what`
+ * and `why`. Returns 1.
  */
 int contents_complain(const char *path, const char *const *options, const char *what,
                       const char *why);

@@ -11,8 +11,8 @@
 int json_view(FILE *to, const char *text);
 
 /*
- * Prints members of an object like json_view, without those that it does not have. NULL ends the
- * names.
+ * Prints those of the named members that the object has, like json_view. NULL ends the names.
+ * Returns 0 or -EINVAL.
  */
 int json_view_members(FILE *to, const char *text, const char *const names[]);
 

@@ -11,21 +11,22 @@
  * what --jfr left out, and whether the recording was not ended properly.
  */
 void losses_report(const char *path, const struct losses *l, const char *const *captures);
-/* Reads a file and reports its losses. A file that is not a recording has none. */
+/* Reports the losses of a file like losses_report. A file that is not a recording has none. */
 void losses_report_file(const char *path, const char *const *captures);
 /*
- * Reads a file and reports the losses of all captures under the name `shown`. ended: false for a
- * recording that is still being written.
+ * Reports the losses of all captures of a file under the name `shown`. ended: false for a recording
+ * that is still being written.
  */
 void losses_report_as(const char *path, const char *shown, bool ended);
 /*
- * Reports the losses of a recording, which is read only if there are `any`. As losses_report_file.
+ * Reports the losses of a recording like losses_report_file. any: whether it may have losses; if
+ * not, only its headers are read.
  */
 void losses_report_known(const char *path, const char *const *captures, bool any);
 /*
- * Reports the losses of a recording that was read up to the damage that `why` describes, or to its
- * end (NULL). A truncated file is reported only together with its losses, so that it is reported
- * once.
+ * Reports the losses of a recording like losses_report_known, and the damage up to which it was
+ * read. why: describes the damage; NULL if the recording was read to its end. A truncated file is
+ * reported only together with its losses, so that it is reported once.
  */
 void losses_report_read(const char *path, const char *const *captures, bool any, const char *why);
 /* Like losses_report_read, without the losses of `what`, which the command's output states. */

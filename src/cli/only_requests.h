@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The options --request and --slowest, with which other commands limit what they show to certain
- * requests, and what is said when a recording has no such requests.
+ * requests, and the complaints about recordings without such requests.
  */
 #pragma once
 
@@ -33,24 +33,25 @@ static inline bool only_requests_given(const struct only_requests *o)
 }
 
 /*
- * Finds when threads worked for the selected requests. Returns 0, or the exit status after a
- * complaint.
+ * Finds when threads worked for the selected requests. The caller releases *ret. Returns 0, or the
+ * exit status after a complaint.
  */
 int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret);
 /*
- * Keeps in a profile only what belongs to the selected requests. Returns 0, or the exit status
- * after a complaint.
+ * Removes from a profile all samples that do not belong to the selected requests, and all figures
+ * without times of their own, such as exact calls. Returns 0, or the exit status after a complaint,
+ * also when no sample is left.
  */
 int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p);
 
 /*
- * Checks that each alternative of a pattern is a name of requests. part: requests were excluded by
- * other options. Returns 0, or the exit status after a complaint.
+ * Checks that each alternative of a pattern matches the name of a request. part: r lacks requests
+ * that other options excluded. Returns 0, or the exit status after a complaint.
  */
 int only_requests_check_names(const struct requests *r, const char *path, const char *pattern,
                               bool part);
 /*
- * Complains that a recording holds no requests, and says how to record some. Returns the exit
- * status.
+ * Complains that a recording holds no requests, and explains why or how to record some. Returns the
+ * exit status.
  */
 int only_requests_missing(const char *path);

@@ -26,15 +26,15 @@ extern const struct arg_set selection_set; /* its struct is struct selection */
 int reading_open(struct profile **ret, const char *path, enum load_detail detail,
                  const struct selection *s, const char *const *captures, struct buf *ret_warning);
 /*
- * Keeps in the profile only what belongs to the selected requests, if the selection names any.
- * Returns false after a complaint when the selection cannot match: its times are out of order, or
- * its threads do not exist or have no samples. of_events: the output contains all events, including
- * those of threads and stacks without samples.
+ * Removes from the profile all that does not belong to the selected requests, if the selection
+ * names any. Returns false after a complaint when the selection cannot match: its times are out of
+ * order, or its threads, classes or requests do not exist or have no samples. of_events: the output
+ * contains all events, including those of threads and stacks without samples.
  */
 bool reading_check(const struct selection *s, struct profile *p, const char *path, bool of_events);
 /*
- * Finds the selected metric, by default the first one there is. Returns 0, or the exit status after
- * a complaint.
+ * Stores the selected metric; by default, the first one with samples to which the selection can
+ * apply. Returns 0, or the exit status after a complaint.
  */
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret);
@@ -47,12 +47,15 @@ int reading_check_metric(const struct selection *s, const struct profile *p, con
                          enum profile_metric metric);
 
 /*
- * Returns why a selection cannot apply to a metric whose samples have no times, as counts of the
- * whole recording have none, or NULL if it can.
+ * Returns why a selection by time or thread cannot apply to a metric, or NULL if it can. Samples
+ * without times cannot be selected by time, and counts for all threads together not by thread.
  */
 const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
                                enum profile_metric metric);
-/* For outputs of all metrics: notes on standard error which of them are left out, and why. */
+/*
+ * Prints a note on standard error for each metric that an output of all metrics leaves out, with
+ * the reason (reading_whole_only).
+ */
 void reading_note_left_out(const struct profile_filter *f, const struct profile *p,
                            const char *path);
 

@@ -46,12 +46,14 @@ void recording_note_older(const char *output);
 const char *recording_replaced(const char *output);
 /*
  * Reports on standard error where an output is and which command shows it, its losses, and anything
- * requested that it lacks. c: what was recorded, if known. Returns as contents_report.
+ * requested that it lacks. c: what was recorded, or NULL if unknown. Returns 1 when the output
+ * lacks something that cannot be explained by the program alone (contents_report), or has none of
+ * the tables of HPROF; else 0.
  */
 int recording_announce(const struct capture_options *c, const char *output);
 /*
  * Reports an open file like recording_announce, under the name `shown` followed by `where`. ended:
- * the recording is complete.
+ * the recording is complete. Returns 0, or 1 as contents_report does.
  */
 int recording_announce_open(int fd, const char *shown, const char *where, bool ended);
 /*

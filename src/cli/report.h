@@ -9,25 +9,27 @@
 /* ---- report_times.c */
 
 /*
- * Prints the tables of exact calls and allocation sites for people, or nothing where the profile
- * has none. Returns 0 or -ENOMEM.
+ * Prints the tables of exact calls and allocation sites for people, each with at most `limit` rows;
+ * omits those for which the profile has no data. Returns 0 or -ENOMEM.
  */
 int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit);
-/* Writes the member "times" of the open object. Returns 0 or -ENOMEM. */
+/* Writes the member "times", the exact calls, of the open object. Returns 0 or -ENOMEM. */
 int report_times_json(struct json *j, const struct profile *p, const struct profile_filter *filter);
 
 /* ---- report_sites.c */
 
-/* Prepares a view of the metric for its filter; without samples the view is empty. */
+/*
+ * Prepares a view of the samples of a metric that the filter selects. For a metric without samples,
+ * the view has no filter: it passes everything. Returns 0 or -ENOMEM.
+ */
 int report_filter_init(struct profile_view *v, const struct profile *p, enum profile_metric metric,
                        const struct profile_filter *filter) must_check;
-/* Returns whether the view selects a node and, unless it is NULL, a thread. */
+/*
+ * Returns whether the view selects samples of a node and, unless `thread` is NULL, of that thread.
+ */
 bool report_passes(const struct profile_view *v, uint32_t node, const uint32_t *thread);
-/* Prints the sites. Returns 0 or -ENOMEM. */
+/* Prints the allocation sites, at most `limit`. Returns 0 or -ENOMEM. */
 int report_sites_print(const struct profile *p, const struct profile_filter *filter,
                        size_t limit) must_check;
-/*
- * Writes the member "sites" of the open object, which is that of the allocations. Returns 0 or
- * -ENOMEM.
- */
+/* Writes the member "sites", the allocation sites, of the open object. Returns 0 or -ENOMEM. */
 int report_sites_json(struct json *j, const struct profile *p, const struct profile_filter *filter);

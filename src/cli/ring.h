@@ -14,17 +14,26 @@ struct ring_status {
     uint64_t memory;             /* resident bytes of the agent's tables and names */
 };
 
-/* Reads an agent's answer. Returns false when it does not record into a ring. */
+/*
+ * Reads the agent's answer to a status request. Returns false when the agent does not record into a
+ * ring.
+ */
 bool ring_status_read(const char *answer, struct ring_status *ret);
-/* Formats a time as "2026-11-24 07:00:05", local time. */
+/*
+ * Formats a time, in ms since 1970, in the local time zone, as "2026-11-24 07:00:05". Returns text.
+ */
 const char *ring_time(char text[32], uint64_t ms);
 
 /*
  * Carries out dump and stop for a VM whose agent writes a ring at `file`: sends the verb and
- * extracts the last part of the ring into `output`, which may be NULL. Returns the exit status.
+ * extracts the last last_ns (0: all) of the ring into `output`. output may be NULL when the verb
+ * ends the recording (`ends`). Returns the exit status.
  */
 int ring_send(const struct command *self, const struct vm *vm, const char *verb,
               const struct ring_status *ring, const char *file, const char *output,
               uint64_t last_ns, bool ends);
-/* Carries out dump for the file of a ring. */
+/*
+ * Carries out dump for the file of a ring: extracts its last last_ns (0: all) into `output`.
+ * Returns the exit status.
+ */
 int ring_dump_file(const char *path, const char *output, uint64_t last_ns);

@@ -16,7 +16,10 @@ struct run_notes {
     bool over;
 };
 
-/* Starts the thread; false without a file (-1) or a thread. */
+/*
+ * Starts the thread. Returns false, and run_notes_end must not be called, if it cannot be started
+ * or `file` is -1.
+ */
 bool run_notes_begin(struct run_notes *n, int file);
-/* Ends it once all that was written is printed. */
+/* Waits until the thread has printed everything that was written, and ends it. */
 void run_notes_end(struct run_notes *n);

@@ -12,16 +12,16 @@
 typedef struct str selected_name(const void *context, size_t i);
 
 /*
- * Checks that each alternative of a pattern matches one of n names, and notes which of them are
- * also parts of other names. Returns 0, also for NULL, or the exit status after a complaint `why`
- * that names the first alternative without a match.
+ * Checks that each alternative of a pattern matches one of n names, and prints the notes of
+ * selected_note_parts. Returns 0, also for a pattern NULL, or the exit status after a complaint
+ * `why` that lists all alternatives without a match.
  */
 int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
                      const void *context, size_t n);
 
 /*
- * Notes for each alternative that is one of the names, and a part of others, that it selects these
- * too, and how the name alone is selected.
+ * Prints a note for each alternative of a pattern that is one of the n names and also a part of
+ * others: it selects these others too. The note gives the pattern that selects the name alone.
  */
 void selected_note_parts(const char *pattern, selected_name *name, const void *context, size_t n);
 
@@ -34,9 +34,14 @@ struct selected_names {
     VEC(const char *) missing; /* the alternatives that no name has matched so far */
 };
 
+/* Returns 0 or -ENOMEM. The pattern must outlive *s. */
 int selected_names_init(struct selected_names *s, const char *pattern) must_check;
+/* Removes the alternatives that match a name of len bytes from those that are missing. */
 void selected_names_see(struct selected_names *s, const char *name, size_t len);
-/* Returns 0, or the exit status after a complaint `why` about the first that matched no name. */
+/*
+ * Returns 0, or the exit status after a complaint `why` that lists all alternatives without a
+ * match.
+ */
 int selected_names_end(const struct selected_names *s, const char *path, const char *why);
 void selected_names_release(struct selected_names *s);
 

@@ -8,7 +8,9 @@
 
 /* Returns whether the name is that of a folder that can be read; complains otherwise. */
 bool sources_check(const char *folder);
-/* Adds a note unless the folder has the source file of a class. */
+/* Prints a note unless the folder has the source file of at least one class of c. */
 void sources_note_none(const char *folder, const struct coverage *c);
-/* Adds a note unless the folder has a source file for recordings, or if they have no coverage. */
+/*
+ * Prints a note if none of n recordings has coverage, or as sources_note_none does for all of them.
+ */
 void sources_note_without_effect(const char *folder, char *const *recordings, int n);

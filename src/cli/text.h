@@ -30,13 +30,16 @@ struct buf;
 /* Returns the number of columns of a text as it is printed. */
 size_t text_width(const char *s, size_t len);
 /*
- * Appends a text as it is printed, at most `columns` of it and no partial character. Returns the
- * columns.
+ * Appends a text as it is printed, at most `columns` columns of it and no partial character. b may
+ * be NULL. Returns the number of columns appended.
  */
 size_t text_put(struct buf *b, const char *s, size_t len, size_t columns);
-/* Prints as %s does. */
+/* Prints a text as %s does, which need not end in NUL. */
 void print_text(FILE *to, struct str s);
-/* Prints in exactly this many columns (3 or more), with "..." for what is cut. */
+/*
+ * Prints a text in exactly this many columns (3 or more), filled with spaces, on the left if
+ * `right`; "..." replaces what is cut.
+ */
 void print_column(FILE *to, const char *s, size_t columns, bool right);
 /* Prints text of the command's own tables, of several lines. */
 void print_own(FILE *to, const char *s);
