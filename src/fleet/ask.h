@@ -47,27 +47,31 @@ struct asker {
 };
 
 /*
- * Appends the answer. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An empty
- * answer has a member "nothing", which names the parameter that excludes everything. Returns 0, or
- * a negative errno with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad
+ * Appends the answer to `out`. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An
+ * empty answer has a member "nothing", which names the parameter that excludes everything. Returns
+ * 0, or a negative errno with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad
  * parameter.
  */
 int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, const struct ask_kept *kept,
                struct buf *out, struct buf *why) must_check;
 
-/* Checks parameters as ask_answer does, without a store. Returns 0 or its errors. */
+/* Checks parameters without a store. Returns 0 or a negative errno as ask_answer does. */
 int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;
 
 /*
  * Reads a time: "now", "90m" (90 minutes ago), seconds since 1970, or "2026-11-24",
- * "2026-11-24T10:30", followed by Z in UTC, otherwise in local time. Stores it in seconds since
- * 1970. Returns 0 or -EINVAL.
+ * "2026-11-24T10:30" or "2026-11-24 10:30:00", followed by Z in UTC, otherwise in local time.
+ * Stores it in seconds since 1970. Returns 0 or -EINVAL.
  */
 int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 
 /* ---- the verbs in files of their own, and what they share */
 
+/*
+ * The functions of the verbs write the members of the answer to a->j and set a->found unless the
+ * answer is empty. They return 0, or a negative errno with the reason in a->why.
+ */
 int ask_diff(struct asker *a);
 int ask_findings(struct asker *a);
 int ask_query(struct asker *a);
@@ -84,8 +88,8 @@ int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to
 /* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
 const char *ask_metric_name(const char *name);
 /*
- * Checks the metric of the question. Returns 0, or -EINVAL with the names of all metrics in a->why
- * when it is unknown.
+ * Checks the metric of the question. Returns 0, or a negative errno with the reason in a->why:
+ * -EINVAL, with the names of all metrics, when the metric is unknown.
  */
 int ask_check_metric(struct asker *a) must_check;
 
@@ -95,10 +99,19 @@ int ask_check_metric(struct asker *a) must_check;
 bool ask_counts_weights(const char *metric);
 /* Returns the unit of a metric's weights: "bytes" or "ns". */
 const char *ask_unit_of(const char *metric);
-/* Writes two members: the metric's name with "_samples", and the same with '_' and the unit. */
+/*
+ * Writes the sums of a metric as members: its name with "_samples" and its name with '_' and the
+ * unit (ask_unit_of); if the sum has any, also samples without time, and readings and what was
+ * read.
+ */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum);
-/* Writes a member "cost", if the question has a price. */
+/*
+ * Writes a member "cost" for the CPU time of the sum, if the question has a price, asks for CPU and
+ * the time is known.
+ */
 void ask_put_cost(struct asker *a, struct sum sum);
 void ask_put_double(struct json *j, const char *key, double v);
-/* Writes a member "self" (part 0) or "total" (1). */
+/*
+ * Writes a member "self" (part 0) or "total" (1): m's samples on both sides of c and their change.
+ */
 void ask_put_change(struct json *j, const struct comparison *c, const struct compared *m, int part);

@@ -36,7 +36,7 @@ void cause_sums_release(struct cause_sums *c);
 /*
  * Writes the member "causes" for the requests of a name and service: the causes, how many of the
  * `all` requests they describe (the details of the others were not kept), and the number and mean
- * latency of the slow and the typical ones.
+ * latency of the slow and the typical ones. Returns 0 or a negative errno.
  */
 int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *service,
                    const char *request, uint64_t all) must_check;

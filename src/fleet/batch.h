@@ -159,41 +159,49 @@ struct batch_limits {
 void batch_release(struct batch *b);
 
 /*
- * The adding functions return the number of what is added, the same one for equal contents, or
- * -ENOMEM or -E2BIG.
+ * batch_type, batch_frame, batch_stack, batch_name and batch_trace return the number of what they
+ * add, which is the same for equal contents, or -ENOMEM or -E2BIG.
  */
 int64_t batch_type(struct batch *b, const char *name, const char *unit) must_check;
-/* Names of generated classes in the label are made stable (fleet/stable.h). */
+/*
+ * Adds a frame. Makes names of generated classes in the label of a Java frame stable
+ * (fleet/stable.h).
+ */
 int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label,
                     size_t len) must_check;
-/* Frames are numbers of frames, the outermost first. */
+/* Adds a stack. frames: numbers that batch_frame returned, the outermost first. */
 int64_t batch_stack(struct batch *b, const uint32_t *frames, size_t depth) must_check;
 int64_t batch_name(struct batch *b, enum fleet_name_kind kind, const char *name,
                    size_t len) must_check;
 int64_t batch_trace(struct batch *b, const struct fleet_hash *trace) must_check;
-/* time_ns is since 1970. */
+/* Adds a sample at time_ns, in ns since 1970; sets sample.start_s from it. Returns 0 or -ENOMEM. */
 int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample) must_check;
 
-/* time_ns is since 1970. */
+/*
+ * Adds a finding at time_ns, in ns since 1970. kind: FLEET_SLOW_REQUEST or another of these.
+ * Returns 0 or -ENOMEM.
+ */
 int batch_finding(struct batch *b, int64_t time_ns, const char *kind, const char *text,
                   uint64_t count, uint64_t weight_ns) must_check;
 
-/* Sorts the samples and adds up those of one key. Returns 0 or -ENOMEM. */
+/* Sorts the samples and adds up those that differ in count and weight alone. Returns 0. */
 int batch_close(struct batch *b) must_check;
-/* Adds `seconds` to all times, rounded to the width of a bucket. */
+/* Adds `seconds`, rounded down to a multiple of FLEET_BUCKET_S, to all times. */
 void batch_shift(struct batch *b, int64_t seconds);
 /* Checks that the batch is within the limits. Returns 0, or -E2BIG with a sentence in why. */
 int batch_check(const struct batch *b, const struct batch_limits *limits,
                 struct buf *why) must_check;
 /*
- * Stores the times of the first and the last bucket of a batch. Returns false when there is none.
+ * Stores the times of the first and the last bucket of a batch. Returns false, and stores 0, when
+ * it is empty.
  */
 bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last);
 
+/* Appends the batch in the form that batch_unpack reads. buf_error(to) returns errors. */
 void batch_pack(const struct batch *b, struct buf *to);
 /*
- * Reads a batch and advances the cursor past it. Returns 0, -ENOMEM, or -EBADMSG: every number in
- * it is checked.
+ * Reads a batch that batch_pack wrote, checks every number in it, and advances the cursor past it.
+ * Returns 0, -ENOMEM or -EBADMSG.
  */
 int batch_unpack(struct batch *ret, struct cursor *from) must_check;
 

@@ -29,8 +29,8 @@ void fleet_entries_release(struct fleet_entries *e);
 /* Appends a block with the entries, which must be settled. */
 void fleet_block_write(const struct fleet_entries *e, struct buf *to);
 /*
- * Appends a block like fleet_block_write, of entries whose stacks and requests are hashes, whose
- * differences are as long as they are.
+ * Appends a block like fleet_block_write. The stacks and requests of its entries are hashes, which
+ * are stored whole, because differences between hashes are no shorter.
  */
 void fleet_block_write_hashes(const struct fleet_entries *e, struct buf *to);
 /* Appends the entries of a block. Returns 0, -ENOMEM or -EBADMSG. */
@@ -43,16 +43,21 @@ struct fleet_counts {
 
 /* Compares for qsort by bucket. */
 int fleet_count_compare(const void *left, const void *right);
+/* Adds the counts of n buckets. Returns 0 or -ENOMEM. */
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
                      size_t n) must_check;
 /* Adds the histogram of l, a row of the batch, if it has one. Returns 0 or -ENOMEM. */
 int fleet_counts_add_latency(struct fleet_counts *to, const struct batch *b,
                              const struct fleet_latency *l) must_check;
+/* Appends the histogram in the form that fleet_counts_read reads. */
 void fleet_counts_write(const struct fleet_counts *c, struct buf *to);
-/* Adds the histogram in these bytes. Returns 0, -ENOMEM or -EBADMSG. */
+/*
+ * Adds the histogram that fleet_counts_write wrote as these bytes. Returns 0, -ENOMEM or -EBADMSG.
+ */
 int fleet_counts_read(struct fleet_counts *to, const void *bytes, size_t len) must_check;
 /*
- * Returns the latency in ns that a share of all does not exceed, by its bucket (base/latency.h); 0
- * for none.
+ * Returns the latency in ns that the share (0 to 1) of all latencies does not exceed, as the bound
+ * of its bucket (base/latency.h), but at most max_ns, the largest latency (0: unknown). Returns 0
+ * for an empty histogram.
  */
 uint64_t fleet_counts_quantile(const struct fleet_counts *c, double share, uint64_t max_ns);

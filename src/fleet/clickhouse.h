@@ -88,22 +88,27 @@ const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_t
 
 /*
  * Runs a statement on the first server that can be reached. data: what an INSERT takes, or NULL;
- * ret: what a SELECT answers, or NULL. Returns 0, or with the reason in why: -EBUSY when it may
- * succeed later (a server or a shard is down), -ENOSPC, -EIO.
+ * ret: what a SELECT answers, or NULL. Returns 0, or a negative errno with the reason in why:
+ * -EBUSY when it may succeed later (a server or a shard is down), -ENOSPC, -E2BIG for an answer
+ * larger than ret's limit, -EIO.
  */
 int clickhouse_run(struct clickhouse_store *s, const char *sql, const struct buf *data,
                    struct buf *ret, struct buf *why) must_check;
 
+/* The functions add_begin and tidy of struct store_ops. */
 int clickhouse_add_begin(struct store *s, const struct fleet_origin *origin,
                          const struct fleet_hash *upload, const struct batch *b,
                          struct store_adding **ret, bool *ret_new, struct buf *why);
 int clickhouse_tidy(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
-/* Merges new blocks on all servers. */
+/* Merges new blocks on all servers, even if one fails. Returns 0 or the first error. */
 int clickhouse_merge(struct store *s, struct buf *why);
 
 /* Returns the name of the table on one server. */
 const char *clickhouse_local_table(enum clickhouse_table table);
-/* Runs a statement like clickhouse_run on one server, with the tables of that server. */
+/*
+ * Runs a statement like clickhouse_run on one server, whose URL is `host`, with that server's
+ * tables.
+ */
 int clickhouse_run_on(struct clickhouse_store *s, const char *host, const char *sql,
                       const struct buf *data, struct buf *ret, struct buf *why) must_check;
 
@@ -117,9 +122,10 @@ typedef int clickhouse_part(void *context, const struct clickhouse_share *list, 
                             struct buf *why);
 
 /*
- * Divides the rows of a server into parts, of one hour at most, that fit into memory. The statement
+ * Divides the rows of a server into parts, of one hour at most, that fit into memory. `select`
  * lists hours since 1970, series and their entries, in the order of hours. A part for which the
- * visit returns -E2BIG is divided further; one that cannot be divided is skipped.
+ * visit returns -E2BIG is divided further; one that cannot be divided is skipped. Returns 0, the
+ * error of the statement, or the first other result of the visit that is not 0.
  */
 int clickhouse_each_part(struct clickhouse_store *s, const char *host, const char *select,
                          clickhouse_part *visit, void *context, struct buf *why) must_check;
@@ -141,19 +147,31 @@ int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickho
                       const struct buf *rows, struct buf *why) must_check;
 /* Records that the rows of an upload's keys have been inserted, and clears its keys. */
 void clickhouse_remember(struct clickhouse_store *s, struct store_adding *a);
-/* Sets `stored` of each upload of a list. */
+/*
+ * Sets `stored` of each upload of a list: whether the store has it. Returns 0 or an error of
+ * clickhouse_run.
+ */
 int clickhouse_find_uploads(struct clickhouse_store *s, struct store_adding *list,
                             struct buf *why) must_check;
-/* Between these calls no other thread inserts. */
+/*
+ * clickhouse_begin_inserting waits until no other thread inserts; none does until
+ * clickhouse_end_inserting.
+ */
 void clickhouse_begin_inserting(struct clickhouse_store *s);
 void clickhouse_end_inserting(struct clickhouse_store *s);
 /* Queues an upload, which any thread that inserts may take. */
 void clickhouse_enqueue(struct clickhouse_store *s, struct store_adding *a);
-/* Waits until an upload is inserted, or inserts it, and frees it. */
+/*
+ * Is the function add_end of struct store_ops: waits until upload `a` is inserted, or inserts it
+ * together with others that are queued, and frees it.
+ */
 int clickhouse_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
 void clickhouse_adding_free(struct store_adding *a);
 
-/* Runs a statement on each server, with the tables of that server. */
+/*
+ * Runs a statement on each server, with that server's tables, until one fails. Returns 0 or a
+ * negative errno with the reason in why, as clickhouse_run does.
+ */
 int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql,
                               struct buf *why) must_check;
 /*
@@ -163,6 +181,7 @@ int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql,
 int clickhouse_drop_partitions(struct clickhouse_store *s, const char *select, const char *table,
                                struct buf *why) must_check;
 
+/* The functions of struct store_ops for reading. */
 int clickhouse_read_begin(struct store *s, const struct fleet_choice *choice,
                           struct store_read **ret, struct buf *why);
 int clickhouse_read_series(struct store_read *r, int (*visit)(void *, const struct store_series *),
@@ -183,11 +202,14 @@ void clickhouse_read_end(struct store_read *r);
 /* ---- RowBinary */
 
 /*
- * Returns the number that all series of a service, version and set of labels share, whatever their
- * hosts are.
+ * Returns the number that all series of a tenant, service, version and set of labels share,
+ * whatever their hosts and instances are.
  */
 uint64_t clickhouse_program(const struct fleet_origin *o);
-/* Appends the columns samples, weight, entries and data of settled entries. */
+/*
+ * Appends the columns samples, weight, entries and data of settled entries whose stacks and
+ * requests are hashes.
+ */
 void clickhouse_row_block(struct buf *rows, const struct fleet_entries *e);
 
 /* The samples of one type that an upload has in one bucket of time. */

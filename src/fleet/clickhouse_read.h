@@ -37,12 +37,14 @@ struct store_read {
 
 /*
  * Runs a SELECT and visits each row of its answer. The visit reads the row with the cursor. The
- * reading ends when it returns a value other than 0, which is then returned.
+ * reading ends when the visit returns a value other than 0, which is then returned. Returns 0,
+ * -EBADMSG for a damaged answer, or an error of clickhouse_run.
  */
 int clickhouse_each_row(struct store_read *r, struct buf *sql,
                         int (*visit)(void *context, struct cursor *row), void *context) must_check;
+/* Returns true when no series, or no name of a request, matches the choice. */
 bool clickhouse_choice_is_empty(const struct store_read *r);
-/* Appends " AND series IN (...)" unless all are chosen. */
+/* Appends " AND series IN (...)" unless all series are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql);
 /* Appends a span as a condition in SQL: " start >= ... AND start < ...". */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span);

@@ -68,7 +68,8 @@ struct comparison {
 
 void compare_release(struct comparison *c);
 /*
- * Reads a side, 0 or 1, each once. Returns 0, or a negative errno with the reason in c->why.
+ * Reads what `choice` selects as side 0 or 1. Call it once for each side. Returns 0, or a negative
+ * errno with the reason in c->why.
  */
 int compare_read(struct comparison *c, int side, const struct fleet_choice *choice) must_check;
 /*
@@ -78,7 +79,10 @@ int compare_read(struct comparison *c, int side, const struct fleet_choice *choi
  */
 void compare_methods(struct comparison *c, double confidence, double comparisons);
 
-/* Returns the least by which the share has changed; 0 when it may not have changed. */
+/*
+ * Returns the least by which the share of a method (part 0: self, 1: total) has changed; 0 when it
+ * may not have changed, or is based on too few readings.
+ */
 double compare_evidence(const struct compared *m, int part);
-/* Returns "more", "less", "no change" or "too few readings". */
+/* Returns "more", "less", "no change" or "too few readings" for a part (0: self, 1: total). */
 const char *compare_verdict(const struct compared *m, int part);

@@ -15,8 +15,9 @@ enum { METRICS_SPAN_S = 15 * 60, METRICS_VMS_MAX = 1000 };
 struct store;
 
 /*
- * Appends gauges of each VM, by service, version and instance. `tenant` limits it to one tenant;
- * NULL: all. Returns 0, or a negative errno with the reason in why.
+ * Appends gauges of each VM, by service, version and instance. `tenant` limits them to one tenant;
+ * NULL: all. now_s: the time in seconds since 1970. Returns 0, or a negative errno with the reason
+ * in why.
  */
 int fleet_metrics(struct store *s, const char *tenant, int64_t now_s, struct buf *out,
                   struct buf *why) must_check;

@@ -95,6 +95,7 @@ int fleet_batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
                           const struct fleet_reading *how) must_check;
 /*
  * Adds the live objects of a file with pprof or OTLP to its batch: struct profile cannot hold them.
+ * Returns 0, or a negative errno with the reason in why.
  */
 int reading_wire_live(struct batch *b, const char *path, const struct fleet_reading *how,
                       struct buf *why) must_check;

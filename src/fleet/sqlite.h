@@ -29,18 +29,27 @@ struct sqlite_store {
 /* The newest version of the tables. */
 extern const int sqlite_schema_version;
 
-/* Opens a connection with the settings that all connections to a store have. */
+/*
+ * Opens a connection with the settings that all connections to a store have. create: makes a file
+ * that is missing. Returns 0, or a negative errno with the reason in why (sqlite_failed).
+ */
 int sqlite_connect(sqlite3 **ret, const char *path, bool create, struct buf *why) must_check;
 /*
- * Upgrades a file's tables from any older version to this one, in one transaction. Returns 0, or a
- * negative errno with the reason in why.
+ * Upgrades a file's tables from any older version to `version`, in one transaction. Returns 0, or a
+ * negative errno with the reason in why: -EPROTONOSUPPORT when the tables are newer.
  */
 int sqlite_migrate(sqlite3 *db, int version, struct buf *why) must_check;
 
-/* Returns the negative errno for the last failure on a connection, with SQLite's message in why. */
+/*
+ * Returns the negative errno for the last failure on a connection, and appends SQLite's message to
+ * why if that is empty.
+ */
 int sqlite_failed(sqlite3 *db, struct buf *why);
+/* Runs statements without results. Returns 0, or a negative errno with the reason in why. */
 int sqlite_run(sqlite3 *db, const char *sql, struct buf *why) must_check;
-/* Prepares a statement; NULL with the reason in why. */
+/*
+ * Prepares a statement, which the caller finishes. Returns NULL with the reason in why on failure.
+ */
 sqlite3_stmt *sqlite_prepare(sqlite3 *db, const char *sql, struct buf *why) must_check;
 
 static inline void sqlite_finish(sqlite3_stmt **s)
@@ -48,14 +57,16 @@ static inline void sqlite_finish(sqlite3_stmt **s)
     sqlite3_finalize(*s);
 }
 
+/* The functions add_begin, which adds at once, and tidy of struct store_ops. */
 int sqlite_store_add(struct store *s, const struct fleet_origin *origin,
                      const struct fleet_hash *upload, const struct batch *b,
                      struct store_adding **ret, bool *ret_new, struct buf *why);
 int sqlite_store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                       struct buf *why);
+/* Forgets all numbers of frames, stacks, requests and traces. */
 void sqlite_forget(struct sqlite_store *s);
 
-/* Begins to read a store (sqlite_read.c). */
+/* The functions of struct store_ops for reading (sqlite_read.c). */
 int sqlite_read_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
                       struct buf *why);
 int sqlite_read_series(struct store_read *r, int (*visit)(void *, const struct store_series *),

@@ -25,7 +25,8 @@ struct stat_share {
 
 /*
  * Computes the share of samples that are in clusters of two kinds, blocks of time and instances.
- * The variance is the larger one of the two kinds, with the degrees of freedom of that kind.
+ * The variance is the larger one of the two kinds, with the degrees of freedom of that kind; with a
+ * single instance, that of the blocks.
  */
 struct stat_share stat_share_of_two(const struct stat_side *blocks,
                                     const struct stat_part *in_blocks,
@@ -37,14 +38,15 @@ struct stat_change {
 };
 
 /*
- * Returns the interval that contains the change at this confidence (0.95) for all of `tests`
- * comparisons together.
+ * Returns the change from share a to share b, and the interval that contains it at this confidence
+ * (0.95) for all of `tests` comparisons together.
  */
 struct stat_change stat_compare(const struct stat_share *a, const struct stat_share *b,
                                 double confidence, double tests);
 
 /*
- * Returns the p-quantile of the normal distribution and of Student's with these degrees of freedom.
+ * Return the p-quantile of the normal distribution, and of Student's with `freedom` degrees of
+ * freedom.
  */
 double stat_normal_quantile(double p);
 double stat_t_quantile(double p, double freedom);

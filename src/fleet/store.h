@@ -41,7 +41,7 @@ struct fleet_origin {
 
 /* The selection of a question. NULL and 0 select everything. */
 struct fleet_choice {
-    /* exact, or a pattern if it contains * or ? */
+    /* exact, or a pattern if it contains * or ? or begins with = */
     const char *tenant, *service, *version, *host, *instance, *request;
     const struct fleet_label *labels;
     size_t n_labels;
@@ -53,7 +53,7 @@ struct fleet_choice {
      * be wrong.
      */
     bool by_program;
-    bool merged;    /* it ignores everything of their series */
+    bool merged;    /* the caller ignores everything of their series */
     int64_t step_s; /* the coarsest resolution that may be used, in seconds; 0: any */
 };
 
@@ -92,7 +92,7 @@ struct store_finding {
 
 /* The frames of a stack, the outermost first. */
 struct store_stack {
-    const uint32_t *frames; /* numbers of frames; clickhouse.h reads them */
+    const uint32_t *frames; /* numbers of frames, for store_frame */
     size_t depth;
 };
 
@@ -150,29 +150,39 @@ void store_close(struct store *s);
 DEFINE_CLEANUP(struct store *, store_close)
 
 /*
- * Adds an upload unless the store has it already; *ret_new is whether it was added. Returns 0, or a
- * negative errno with the reason in why: -ENOSPC for a full disk, -EBUSY when another process is
- * using the store. An engine that adds several uploads together sets *ret after the first,
- * and the batch is no longer needed; store_add_end must then be called, which waits until the
- * upload is there, and frees *ret. An engine that sets *ret to NULL has added the upload.
+ * Adds an upload unless the store has it already, and stores in *ret_new whether it was added.
+ * Returns 0, or a negative errno with the reason in why: -ENOSPC for a full disk, -EBUSY when
+ * another process is using the store or a server is down. An engine that adds several uploads
+ * together only queues this one, and sets *ret instead of *ret_new; the batch is no longer needed,
+ * and store_add_end must be called. If *ret is NULL, the upload has been added.
  */
 int store_add_begin(struct store *s, const struct fleet_origin *origin,
                     const struct fleet_hash *upload, const struct batch *b,
                     struct store_adding **ret, bool *ret_new, struct buf *why) must_check;
-/* a may be NULL: then *ret_new stays as it is. */
+/*
+ * Waits until the upload of `a` is stored, sets *ret_new, and frees `a`; does nothing for NULL.
+ * Returns 0 or an error as store_add_begin does.
+ */
 int store_add_end(struct store *s, struct store_adding *a, bool *ret_new,
                   struct buf *why) must_check;
-/* Removes samples that are older than `keep` allows, and stacks that no sample refers to. */
+/*
+ * Removes samples that at now_s (since 1970) are older than `keep` allows, and stacks that no
+ * sample refers to. Returns 0, or a negative errno with the reason in why.
+ */
 int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                struct buf *why) must_check;
 
 /*
  * Merges the blocks of uploads, so that questions read less. Answers do not change. May be called
- * at any time; does nothing for an engine that merges when it adds.
+ * at any time; does nothing for an engine that merges when it adds. Returns 0, or a negative errno
+ * with the reason in why.
  */
 int store_merge(struct store *s, struct buf *why) must_check;
 
-/* Begins to answer a question; the choice must outlive it. */
+/*
+ * Begins to answer a question. The choice and why must outlive *ret, which store_end frees. Returns
+ * 0, or a negative errno with the reason in why.
+ */
 int store_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
                 struct buf *why) must_check;
 void store_end(struct store *s, struct store_read *r);
@@ -180,7 +190,8 @@ void store_end(struct store *s, struct store_read *r);
 /*
  * The visits stop at the first result other than 0, which is returned. Each sample of the chosen
  * range is visited once, in the coarsest resolution that the range allows. A range that does not
- * begin and end at multiples of the finest resolution still kept there is extended to them.
+ * begin and end at multiples of the finest resolution that is still kept for its ends is extended
+ * to such multiples.
  */
 static inline int store_each_series(struct store *s, struct store_read *r,
                                     int (*visit)(void *, const struct store_series *),
@@ -226,6 +237,7 @@ static inline int store_each_finding(struct store *s, struct store_read *r,
 /*
  * Look up stacks and frames of visited blocks. Their numbers are small enough to index an array.
  * The frames of a stack are valid until the next call of store_stack, a label until store_end.
+ * Return 0 or a negative errno: -ENOENT for a number that no visited block has.
  */
 static inline int store_stack(struct store *s, struct store_read *r, uint64_t stack,
                               struct store_stack *ret)
@@ -268,12 +280,14 @@ int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s
  */
 int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS]);
-/* Returns whether a text matches a member of a choice; NULL matches everything. */
+/* Returns whether a text matches `wanted`, a member of a choice; NULL matches everything. */
 bool store_matches(const char *wanted, const char *text);
+/* Returns whether a choice selects a series by its names and labels. */
 bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);
 /* Returns the hash of an origin, which identifies its series in every store. */
 struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
 
+/* path: what follows "sqlite:". */
 int store_sqlite_open(struct store **ret, const char *path, bool create,
                       struct buf *why) must_check;
 /* address: what follows "clickhouse://". */

@@ -16,15 +16,19 @@ struct sum {
 
 /*
  * Computes, from the sum of all samples, the weight below which figures are based on too few
- * readings or samples (profile_least_weight). 0: no figure is based on readings.
+ * readings or samples (profile_least_weight). 0: no figure is based on readings; UINT64_MAX: all
+ * that is estimated is unsure (FLEET_UNSURE).
  */
 uint64_t sum_least(struct sum all);
 /* Returns whether a part is based on too few readings, or all of it is unsure (FLEET_UNSURE). */
 bool sum_is_few(struct sum part, uint64_t least);
 
-/* Returns whether figures of a block can be too few. */
+/*
+ * Returns whether the block's figures are based on readings or estimates (FLEET_READ,
+ * FLEET_ESTIMATED, FLEET_UNSURE), of which there can be too few.
+ */
 bool sum_is_read(const struct store_block *b);
-/* Adds up a block without its entries. */
+/* Adds the sums of a block; its entries are not needed. */
 void sum_add_block(struct sum *to, const struct store_block *b);
 
 /* Sums by stack: most numbers of stacks have none. */
@@ -34,8 +38,9 @@ struct stack_sums {
 };
 
 void stack_sums_release(struct stack_sums *s);
-/* Adds up all blocks of a view. */
+/* Adds up all blocks of a view. Returns 0 or a negative errno. */
 int stack_sums_read(struct stack_sums *ret, struct store *s, struct store_read *r) must_check;
+/* Adds a block, which must have entries, to the sums of its stacks. Returns 0 or -ENOMEM. */
 int stack_sums_add(struct stack_sums *s, const struct store_block *b) must_check;
 
 /* A method of the ranked table; recursive calls count once in the total. */
@@ -53,7 +58,7 @@ struct method_sums {
 
 /*
  * Ranks methods by self, then total, then name; methods whose self is unknown follow the others. If
- * `weights` is true, compares weights instead of samples.
+ * `weights` is true, compares weights instead of samples. Returns 0 or a negative errno.
  */
 int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,
                    const struct stack_sums *stacks, bool weights) must_check;
