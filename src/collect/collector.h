@@ -71,6 +71,7 @@ struct collector {
     pthread_mutex_t asking;
 };
 
+/* The functions admit and answer of struct intake_options; their context is the collector. */
 int collector_admit(void *collector, const struct intake_request *q, struct intake_reply *reply,
                     const void **ret_tenant);
 int collector_answer(void *collector, const struct intake_request *q, struct intake_reply *reply);
@@ -90,12 +91,12 @@ struct upload_origin {
 };
 
 /*
- * Returns 0 if the tenant may have this series, -E2BIG with the reason in why if that would be one
- * too many, or the error of reading the store.
+ * Returns 0 if the tenant may have the series of this origin, -E2BIG with the reason in why if it
+ * has too many already, or the error of reading the store.
  */
 int collector_admit_series(struct collector *c, const struct fleet_origin *o,
                            struct buf *why) must_check;
-/* Answers POST /v1/upload. */
+/* Answers POST /v1/upload. Like the functions that follow, returns the HTTP status. */
 int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply);
 /* Answers POST /ingest, /push.v1.PusherService/Push and OTLP's path (protocols.c). */
@@ -111,16 +112,20 @@ int collector_query(struct collector *c, const struct tenant *t, const struct in
 /* Returns what is wrong with the characters of a name, for a message, or NULL. */
 const char *upload_wrong_characters(struct str s);
 /*
- * Sets a label, or the member of the origin for which a key such as "service" stands. Drops a label
- * whose key begins with "__". Returns 0 or -ENOMEM.
+ * Sets a label, or the member of the origin for which a key such as "service.name" stands. Drops a
+ * label whose key begins with "__". Copies the texts into o->arena. Returns 0 or -ENOMEM.
  */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /*
- * Handles the file at path as an upload. content: its hash or, for a form, the hash of its query,
- * to which the parts are added. Returns the HTTP status.
+ * Reads the file at path as an upload and stores it. content: the hash that names the upload unless
+ * from->id does; for a form, the hash of its query, to which the parts are added. Returns the HTTP
+ * status.
  */
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply);
-/* Computes the hash of n texts followed by a file's contents. Returns 0 or a negative errno. */
+/*
+ * Computes the hash of n texts followed by the contents of a file; fd -1: no file. Returns 0 or a
+ * negative errno.
+ */
 int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash *ret) must_check;
 void upload_origin_release(struct upload_origin *o);
