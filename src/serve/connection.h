@@ -26,15 +26,20 @@ struct connection_list {
     unsigned timeout_s; /* of a new connection; 0: that of the daemon */
 };
 
+/* Removes a connection from the list if it is in it. */
 void connection_remove(struct connection_list *list, struct connection *g);
+/*
+ * Adds a connection to the list as the newest one, unless it is in it already. Beyond list->most,
+ * removes the oldest one and shuts it down.
+ */
 void connection_add(struct connection_list *list, struct connection *g);
 
 /* Is the callback for connections that begin and end; `list` receives those that begin. */
 void connection_notice(void *list, struct MHD_Connection *c, void **socket_context,
                        enum MHD_ConnectionNotificationCode what);
 /*
- * Returns the record of a connection, or NULL if there was no memory for it; its requests are then
- * refused.
+ * Returns the record of a connection, or NULL if memory was exhausted when it began; its requests
+ * are then refused.
  */
 struct connection *connection_of(struct MHD_Connection *c);
 
@@ -51,13 +56,14 @@ void *connection_address(void *none, const char *address, struct MHD_Connection 
 bool connection_has_nul(const struct connection *g, const char *version);
 
 /*
- * Returns whether the query has a parameter more than once, of which a reader would see one only,
- * and says so in *ret. lists: those that may come several times, ended by NULL.
+ * Returns true, with a sentence in *ret, if the query has too many parameters or one of them more
+ * than once, of which a reader would see one only. lists: those that may be repeated, ended by
+ * NULL.
  */
 bool connection_repeats(struct MHD_Connection *c, const char *const *lists, struct buf *ret);
 
 /*
- * Answers with a body, which it takes over, and with headers, of which the last is {NULL}; those
+ * Answers with a body, which is taken over, and with headers, of which the last is {NULL}; those
  * without a value are left out.
  */
 enum MHD_Result connection_respond(struct MHD_Connection *c, int status, struct buf *body,
@@ -73,6 +79,9 @@ struct connection_daemon {
     unsigned connections, timeout_s; /* at most, and of each */
 };
 
-/* Starts a daemon with a thread of its own. Returns 0 or a negative errno. */
+/*
+ * Starts a daemon with a thread of its own. *ret_port is the port on which it listens. Returns 0 or
+ * a negative errno.
+ */
 int connection_listen(struct MHD_Daemon **ret, const struct connection_daemon *o,
                       uint16_t *ret_port) must_check;

@@ -23,15 +23,24 @@ struct intake_request {
     const void *admitted;
 };
 
-/* Both return NULL when there is none. Arguments are decoded. */
+/*
+ * Return a header of the request, and a decoded argument of its query, or NULL if it is missing.
+ * The texts belong to the request.
+ */
 const char *intake_header(const struct intake_request *r, const char *name);
 const char *intake_argument(const struct intake_request *r, const char *key);
-/* Calls visit for each argument of the query, in order, until it returns a value other than 0. */
+/*
+ * Calls visit for each argument of the query, in order, until a call returns a value other than 0.
+ * Returns that value, or 0.
+ */
 int intake_each_argument(const struct intake_request *r,
                          int (*visit)(void *context, const char *key, const char *value),
                          void *context);
 
-/* Returns whether a parameter comes more than once, as connection_repeats does (connection.h). */
+/*
+ * Returns whether the query has a parameter more than once, or too many, as connection_repeats does
+ * (connection.h).
+ */
 bool intake_repeats(const struct intake_request *r, const char *const *lists, struct buf *ret);
 
 struct intake_reply {
@@ -42,7 +51,7 @@ struct intake_reply {
     bool ask_password;      /* 401: the browser asks its user for a password */
 };
 
-/* Replaces the body of the reply by a line of text, and returns the status. */
+/* Replaces the body of the reply by a line of text. Returns `status`. */
 int intake_reply_line(struct intake_reply *reply, int status, const char *format, ...)
     printf_like(3, 4);
 

@@ -25,9 +25,11 @@ struct pool_job {
  */
 typedef bool (*pool_run)(void *context, struct pool_job *job);
 
-/* Returns 0 or a negative errno. */
+/* Starts a pool of threads that run jobs with `run`. Returns 0 or a negative errno. */
 int pool_start(struct pool **ret, unsigned threads, pool_run run, void *context) must_check;
-/* Returns false when the pool is stopping: the job then still belongs to the caller. */
+/*
+ * Queues a job. Returns false when the pool is stopping: the job then still belongs to the caller.
+ */
 bool pool_add(struct pool *p, struct pool_job *job) must_check;
 /*
  * Waits for the jobs in progress; returns the list of jobs that were not begun, which the caller

@@ -20,7 +20,7 @@ struct server_request {
     const void *request;
 };
 
-/* Returns a number of the query, or `otherwise` where there is none. */
+/* Returns a number of the query, or `otherwise` if it is missing or not a number. */
 uint64_t server_number(const struct server_request *q, const char *key, uint64_t otherwise);
 
 struct server_reply {
@@ -52,8 +52,8 @@ enum { SERVER_CONNECTIONS = 512, SERVER_UNAUTHENTICATED = 256, SERVER_UNAUTHENTI
 enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
 
 /*
- * Starts listening in a thread of its own. Returns 0 or a negative errno; url (size bytes) is the
- * address to open.
+ * Starts listening in a thread of its own. url (size bytes) receives the address to open, with the
+ * token. Returns 0, -EINVAL if options->address is not one of IPv4, or another negative errno.
  */
 int server_start(struct server **ret, const struct server_options *options, char *url,
                  size_t size) must_check;
