@@ -24,14 +24,14 @@ int page_pyramid_json(struct json *j, const struct timeline *t,
                       const struct critical_path *path) must_check;
 
 /*
- * Writes the contexts and objects that are marked (NULL: all), and stacks and strings, as members
- * of the open object. Returns 0 or -ENOMEM.
+ * Writes n contexts, given by their numbers (NULL: the first n), with their objects, and all stacks
+ * and strings, as members of the open object. Returns 0 or -ENOMEM.
  */
 int page_contexts_json(struct json *j, const struct timeline *t, const uint32_t *contexts,
                        size_t n) must_check;
 
 /*
- * Writes the segments of the path in the range, one for each pixel: time since the beginning of the
- * previous one, length, thread, number, edge.
+ * Writes the segments of the path in the range, one for each pixel, after their number: time since
+ * the beginning of the previous one, length, thread, number, edge (+ 16 if it is inferred).
  */
 void page_path_picture(const struct critical_path *p, const struct view_range *r, struct buf *out);

@@ -15,5 +15,5 @@ int page_server_new(struct page_server **ret, char **paths, size_t count, const 
 void page_server_free(struct page_server *s);
 DEFINE_CLEANUP(struct page_server *, page_server_free)
 
-/* For server_options: context is the page_server. */
+/* The function answer of struct server_options; its context is the page_server. */
 int page_server_answer(void *context, const struct server_request *q, struct server_reply *reply);

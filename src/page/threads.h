@@ -29,7 +29,10 @@ struct page_threads {
 };
 
 void page_threads_init(struct page_threads *s);
-/* Loads once, or waits for another thread that does. Returns NULL when the file has no timeline. */
+/*
+ * Loads and checks the timeline once, or waits for another thread that does. Returns NULL when the
+ * file has no timeline or it is damaged.
+ */
 struct timeline *page_threads_open(struct page_threads *s, const char *file);
 void page_threads_release(struct page_threads *s);
 

@@ -34,8 +34,9 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
                          bool idle) must_check;
 
 /*
- * file: the recording, whose CPU samples show what ran on the path. served: the page asks the
- * server for what it shows, so state changes, stacks and segments of the path are left out.
+ * Writes the member "timeline" into the open object. file: the recording, whose CPU samples show
+ * what ran on the path. served: the page asks the server for what it shows, so state changes,
+ * stacks and segments of the path are left out. Returns 0 or a negative errno.
  */
 int page_timeline_json(struct json *j, const struct timeline *t, const char *file,
                        bool served) must_check;
