@@ -25,17 +25,21 @@ struct batch_requests {
 };
 
 /*
+ * Loads the requests of a recording into *ret, which is zeroed before and released in any case.
  * Returns 1 if the recording has requests or traces, 0 if it has neither, or a negative errno with
  * the reason in why.
  */
 int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why) must_check;
 void batch_requests_release(struct batch_requests *q);
-/* Returns the innermost request, or NULL. The thread is a number as in profile_thread. */
+/*
+ * Returns the innermost request for which a thread (a number as in profile_thread) worked at
+ * time_ns since 1970, or NULL.
+ */
 const struct batch_request *batch_requests_at(const struct batch_requests *q, uint64_t thread,
                                               int64_t time_ns);
 /*
- * Returns the trace and the span of a sample: those that the program's tracer had published, or
- * else those of the request (NULL: of none).
+ * Returns the trace and the span of a sample: those that the program's tracer had published at that
+ * time, or else those of the sample's request (NULL: it has none).
  */
 struct wire_link batch_requests_link(const struct batch_requests *q, uint64_t thread,
                                      int64_t time_ns, const struct batch_request *request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports coverage to files for other tools. Functions return 0 or -ENOMEM; the caller checks for
- * stdio errors.
+ * Exports coverage to files for other tools. sources: the folder below which the program's source
+ * files are, or NULL. Functions return 0 or -ENOMEM; the caller checks for stdio errors.
  */
 #pragma once
 

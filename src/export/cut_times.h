@@ -28,12 +28,15 @@ struct cut_times {
 /* Notes an event of the recording that began at start_ns. Returns 0 or -ENOMEM. */
 int cut_times_note(struct cut_times *c, const struct rec_event *e, int64_t start_ns) must_check;
 
-/* Finds what of each reading belongs to the selected time. */
+/*
+ * Keeps the readings that belong to the selected time, wholly or in part, and computes that part.
+ */
 void cut_times_settle(struct cut_times *c, const struct profile_filter *filter);
 
 /*
- * Appends an event of a chunk, whose clock ticks hz times a second, as the part has it. Returns
- * false and appends nothing if the event is not to be changed.
+ * Appends the event at `offset` of the file, in a chunk whose clock ticks hz times a second, as the
+ * part of the recording has it. Returns false and appends nothing if the event is not to be
+ * changed.
  */
 bool cut_times_put(const struct cut_times *c, struct buf *out, uint64_t offset,
                    const uint8_t *event, size_t size, uint64_t hz);

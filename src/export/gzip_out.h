@@ -12,7 +12,10 @@
 
 struct gzip_out;
 
-/* Returns NULL when out of memory. Until the end nobody else may write to `out`. */
+/*
+ * Begins a stream. Until gzip_out_end nobody else may write to `out`. Returns NULL when memory runs
+ * out.
+ */
 struct gzip_out *gzip_out_new(FILE *out);
 /* Appends the contents of *data, which is empty afterwards. */
 void gzip_out_put(struct gzip_out *g, struct buf *data);

@@ -17,7 +17,8 @@ unsigned export_kinds_in(const char *path, const struct profile *profile, unsign
 /* Appends "traced calls and log records, coverage": the names of these kinds. */
 void export_kind_names(struct buf *to, unsigned of);
 
-/* Appends ".html, .otlp and .jfr hold": the formats that have a place for a kind. Returns how many.
+/*
+ * Appends ".html, .otlp and .jfr hold": the formats that can contain a kind. Returns their number.
  */
 unsigned export_put_holders(struct buf *to, enum event_data kind);
 /*

@@ -25,7 +25,13 @@ struct slice_visitor {
  * the reason in why: -ENODATA when the recording holds nothing about threads.
  */
 int thread_slices_load(struct timeline **ret, const char *path, struct buf *why) must_check;
+/*
+ * Visits the slices and arrows of a timeline; v->arrow may be NULL. Returns 0, -ENOMEM, or the
+ * first result of a visit that is not 0, which ends the visits.
+ */
 int thread_slices(const struct timeline *t, const struct slice_visitor *v) must_check;
 
-/* Writes the name of a slice, such as "wait-lock java.lang.Object", into text[size]. */
+/*
+ * Writes the name of a slice, such as "wait-lock java.lang.Object", into text[size]. Returns text.
+ */
 const char *thread_slice_name(const struct timeline *t, uint32_t state, char *text, size_t size);
