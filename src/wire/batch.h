@@ -122,6 +122,7 @@ int wire_beyond(struct wire_batch *b, const char *what);
 
 int64_t wire_string(struct wire_batch *b, const char *text, size_t len) must_check;
 int64_t wire_frame(struct wire_batch *b, const struct wire_frame *frame) must_check;
+/* Adds the stack that consists of `frame`, the innermost one, and the stack `parent`. */
 int64_t wire_node(struct wire_batch *b, uint32_t parent, uint32_t frame) must_check;
 /*
  * Adds a set of labels. Sorts the given ones in place; of labels with the same key the last one
@@ -132,11 +133,15 @@ int64_t wire_labels(struct wire_batch *b, struct wire_label *labels, size_t n) m
 int64_t wire_labels_with(struct wire_batch *b, uint32_t set, const struct wire_label *labels,
                          size_t n) must_check;
 int64_t wire_link(struct wire_batch *b, const struct wire_link *link) must_check;
-/* The new profile is the last one; pointers to earlier ones are not valid any more. */
+/*
+ * Adds an empty profile, the last one of b->profiles. Pointers to earlier profiles are not valid
+ * any more.
+ */
 int64_t wire_profile(struct wire_batch *b) must_check;
+/* Adds a type to a profile, even if the profile has an equal one, and returns its number in it. */
 int64_t wire_type(struct wire_batch *b, struct wire_profile *p, const char *name,
                   const char *unit) must_check;
-/* Returns 0 or a negative errno. */
+/* Adds a sample to a profile. Returns 0, -ENOMEM or -E2BIG. */
 int wire_sample(struct wire_batch *b, struct wire_profile *p,
                 const struct wire_sample *sample) must_check;
 
@@ -145,7 +150,7 @@ static inline struct str wire_text(const struct wire_batch *b, uint32_t string)
     return strpool_get(&b->strings, string);
 }
 
-/* Returns the value of a label of a set, or the empty string. */
+/* Returns the value of a label of a set, or an empty string if the set lacks it. */
 struct str wire_label(const struct wire_batch *b, uint32_t set, const char *key);
 
 /* What the samples of a type measure, whatever the profiler calls it. */
@@ -176,5 +181,6 @@ struct wire_meaning {
     bool repeated;
 };
 
+/* Returns what the samples of a type of the profile measure. type: its number. */
 struct wire_meaning wire_meaning(const struct wire_batch *b, const struct wire_profile *p,
                                  uint32_t type);

@@ -13,8 +13,8 @@
  */
 int connect_parse(const void *data, size_t len, json_object **ret) must_check;
 /*
- * Returns the member called `name`, or else the one called `other`, which may be NULL. It still
- * belongs to the object. Returns NULL if there is none.
+ * Returns the member called `name`, or else the one called `other`, which may be NULL. The member
+ * still belongs to the object. Returns NULL if the object has neither.
  */
 json_object *connect_member(json_object *o, const char *name, const char *other);
 /* Returns the text of a JSON string, which still belongs to it; an empty one for anything else. */
@@ -23,5 +23,8 @@ struct str connect_text(json_object *o);
 size_t connect_length(json_object *o);
 /* Returns an int64, which may be given as a text; 0 for anything else. */
 int64_t connect_integer(json_object *o);
-/* Appends the bytes that base64 stands for. Returns 0 or a negative errno. */
+/*
+ * Appends the bytes that base64 stands for. Returns 0, -EPROTO for other characters, or an error of
+ * the buffer.
+ */
 int connect_base64(struct str text, struct buf *to) must_check;

@@ -20,12 +20,12 @@ struct multipart_part {
 };
 
 /*
- * Begins to read a body; content_type is the request's header. Returns false if that is not
- * multipart/form-data with a boundary.
+ * Begins to read a body. content_type: the request's header. Returns false if that is not
+ * multipart/form-data with a boundary. Sets m->failed if the body lacks the boundary.
  */
 bool multipart_begin(struct multipart *m, const char *content_type, const void *body, size_t len);
 /*
- * Stores the next part, whose texts and data lie in the body. Returns false at the end or on
- * damage.
+ * Stores the next part, whose texts and data lie in the body. Returns false at the end, or on
+ * damage with m->failed.
  */
 bool multipart_next(struct multipart *m, struct multipart_part *ret);

@@ -45,27 +45,30 @@ int otlp_refuse(struct otlp *o, const char *text) must_check;
  */
 int otlp_check_index(struct otlp *o, const char *table, uint64_t index, size_t len) must_check;
 
-/* Appends the numbers of a field, packed or not. If `fixed` is true, they are fixed64. */
+/*
+ * Appends the numbers of a field, packed or not, which are fixed64 if `fixed` is true. Returns 0,
+ * -EPROTO, -ENOMEM or -E2BIG.
+ */
 int otlp_read_list(struct otlp *o, struct decode_numbers *to, struct protobuf_field f,
                    bool fixed) must_check;
 
-/* Returns the number of a string in the batch. */
+/* Returns the number in the batch of string `index` of the message. */
 int64_t otlp_string_of(struct otlp *o, uint64_t index) must_check;
 
 /* Returns the set of labels for a list of indices of attributes. */
 int64_t otlp_set_of(struct otlp *o, const struct decode_numbers *indices) must_check;
 
-/* Returns the set of labels of a resource. */
+/* Reads a resource of the message, and returns its set of labels. */
 int64_t otlp_read_resource(struct otlp *o, struct cursor c) must_check;
 
 /*
  * Reads the tables of the message, wherever they lie in it. Must be called before the functions
- * that look something up in them.
+ * that use these tables.
  */
 int otlp_read_dictionaries(struct otlp *o, struct cursor data) must_check;
 
 /*
- * Returns the node of a stack. A message without samples of stacks may have no table of stacks:
- * then stack 0 is the root.
+ * Returns the node of stack `stack` of the message. A message without samples of stacks may have no
+ * table of stacks: then stack 0 is the root.
  */
 int64_t otlp_node_of(struct otlp *o, uint64_t stack) must_check;

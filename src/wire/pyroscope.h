@@ -41,6 +41,10 @@ struct pyroscope_contexts {
     struct map sets; /* context id to a set of labels of the batch */
 };
 
+/*
+ * Reads the labels part of an upload. On success the caller releases *ret. Returns 0 or a negative
+ * errno: -EPROTO or -E2BIG with the reason in why, or -ENOMEM.
+ */
 int pyroscope_contexts(struct pyroscope_contexts *ret, struct wire_batch *b, const void *data,
                        size_t len, struct buf *why) must_check;
 void pyroscope_contexts_release(struct pyroscope_contexts *c);
@@ -49,7 +53,8 @@ void pyroscope_contexts_release(struct pyroscope_contexts *c);
 
 /*
  * Adds the profiles of a PushRequest to a batch: gzipped pprof, with the labels of their series as
- * the resource (service_name as service.name). json: the body is JSON instead of protobuf.
+ * the resource (service_name as service.name). json: the body is JSON instead of protobuf. Returns
+ * 0 or a negative errno: -EPROTO or -E2BIG with the reason in why, or -ENOMEM.
  */
 int pyroscope_push(struct wire_batch *b, bool json, const void *data, size_t len,
                    struct buf *why) must_check;
@@ -145,7 +150,7 @@ int pyroscope_put_label_sets(const struct pyroscope_labels *sets, size_t n, bool
                              struct buf *to) must_check; /* of Series */
 int pyroscope_put_series(const struct pyroscope_series *series, size_t n, bool json,
                          struct buf *to) must_check;
-/* max_nodes as in the request: the lightest nodes are merged into "other". */
+/* max_nodes: of the answer; beyond that the lightest nodes are merged into "other". 0: no limit. */
 int pyroscope_put_flame(const struct pyroscope_flame *f, int64_t max_nodes, bool json,
                         struct buf *to) must_check;
 /*
