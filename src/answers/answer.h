@@ -70,6 +70,7 @@ void answer_release(struct answer *a);
  * refusal. Returns 1, an exit status.
  */
 int answer_refuse(struct answer *a, const char *where, const char *what, const char *why);
+/* Adds a sentence. */
 void answer_note(struct answer *a, const char *format, ...) printf_like(2, 3);
 /* Adds a single value, shown as `title: value`. */
 void answer_fact_text(struct answer *a, const char *key, const char *title, const char *text);
@@ -83,7 +84,9 @@ void answer_heading(struct answer *a, const char *title);
  */
 void answer_table(struct answer *a, const char *key, const char *title,
                   const struct answer_column *columns, size_t n);
-/* States how many of its rows the last table leaves out if it shows this number of them at most. */
+/*
+ * States how many of its `rows` rows the last table leaves out if it shows `most` of them at most.
+ */
 void answer_left(struct answer *a, uint64_t rows, uint64_t most);
 void answer_text(struct answer *a,
                  const char *text); /* the text is copied; NULL is shown as null */
@@ -106,6 +109,7 @@ enum { ANSWER_MAX_COLUMNS = 32 };
 const char *answer_cell_shown(const struct answer_cell *c, char text[32]);
 /* Returns how many of the table's columns are shown, and which, in their order. */
 size_t answer_columns_shown(const struct answer_block *b, size_t ret[ANSWER_MAX_COLUMNS]);
+/* Returns whether a column's title is aligned to the left. */
 bool answer_column_is_left(const struct answer_column *c);
 /* Returns whether the cell is aligned to the left; in a column of any kind numbers are not. */
 bool answer_is_left(const struct answer_column *column, const struct answer_cell *cell);

@@ -47,12 +47,15 @@ struct call_arguments {
  * everything. filterCalls() in web/src/calls.ts follows the same rule.
  */
 bool call_name_matches(const char *typed, const char *method);
+/* Reads a call from an event of type jvmscope.Call or jdk.MethodTrace. */
 void call_read(const struct rec_event *e, struct call *ret);
 struct call_arguments call_arguments(const struct call *c);
-/* Returns whether the filter selects an event. *ret is filled for a call. */
+/* Returns whether the filter selects an event. Fills *ret for a call. */
 bool call_filter_passes(const struct call_filter *o, const struct rec_event *event,
                         struct call *ret);
-/* Writes an object, with the values as they are in the recording, or as strings if not valid JSON.
+/*
+ * Writes a call as an object, with the values as the recording has them, or as strings if they are
+ * not valid JSON.
  */
 void call_json(const struct call *c, struct json *j);
 /*

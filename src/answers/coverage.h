@@ -18,12 +18,16 @@ struct coverage_found {
 void coverage_found_release(struct coverage_found *f);
 
 /*
- * Adds what a recording contains. The caller releases *ret_losses, what this recording lost, in any
- * case. Returns 0, or a negative errno, with the reason in *ret_why unless that stays NULL.
+ * Adds the coverage of a recording to *c, and what was found to *ret. *ret_losses, what this
+ * recording lost, is zeroed before the call, and the caller releases it in any case. Returns 0, or
+ * a negative errno, with the reason in *ret_why unless that stays NULL.
  */
 int coverage_read(struct coverage *c, const char *path, struct coverage_found *ret,
                   struct losses *ret_losses, const char **ret_why) must_check;
-/* Writes the members of the object that is open. Returns 0 or -ENOMEM. */
+/*
+ * Writes the coverage as the members "total" and "classes" of the open object. Returns 0 or
+ * -ENOMEM.
+ */
 int coverage_json(const struct coverage *c, struct json *j) must_check;
 /*
  * Writes an object {the members of `jvmscope coverage --json`, "texts": {class: source text}}, with

@@ -32,7 +32,11 @@ const char *moment_thread(const struct rec_object *o);
  * length without the line.
  */
 const char *moment_place(const struct rec_object *o, size_t *ret_method);
-/* Returns whether the thread matches, and the method in which the entry stands. NULL: any does. */
+/*
+ * Returns whether the entry's thread matches a pattern, and its place, with or without the line,
+ * another one. NULL: everything matches.
+ */
 bool moment_wanted(const struct rec_event *e, const char *thread_pattern,
                    const char *method_pattern);
+/* Writes an entry as an object. */
 void moment_json(const struct rec_event *e, struct json *j);

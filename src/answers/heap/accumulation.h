@@ -24,4 +24,8 @@ struct accumulation {
  * values.
  */
 bool heap_is_program_class(const struct heap_class *c);
+/*
+ * Finds what accumulates below object i. The class is HEAP_NO_CLASS when nothing does, or memory
+ * runs out.
+ */
 struct accumulation heap_accumulation(const struct heap *h, uint64_t i);

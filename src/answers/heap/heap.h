@@ -45,8 +45,8 @@ extern const struct arg_set heap_common_set, heap_index_set;
 extern const struct arg_set *const heap_paths_sets[], *const heap_select_sets[], *const heap_sets[];
 
 /*
- * Asks the verb, which adds to the call's answer. Returns 0, the exit status after answer_refuse,
- * or -ENOENT when there is no such verb.
+ * Asks the question of a verb, and adds its answer to the call's. Returns 0, the exit status after
+ * answer_refuse, or a negative errno: -ENOENT for an unknown verb.
  */
 int heap_ask(const char *verb, const struct heap_call *c);
 /*
@@ -56,7 +56,11 @@ int heap_ask(const char *verb, const struct heap_call *c);
 uint64_t heap_rows(const struct heap_options *o, uint64_t on_screen, uint64_t in_file);
 /* Adds a note about damage in a dump that is shown nevertheless. */
 void heap_note_damage(struct answer *a, const struct heap_dump *d);
-/* Adds classes as a table "classes". sort: only its first letter counts; NULL: by shallow size. */
+/*
+ * Adds classes as a table "classes". sort: "retained", "objects" or "class", of which only the
+ * first letter counts; otherwise, and for NULL, by shallow size. retained: whether retained sizes
+ * are known.
+ */
 void heap_histogram_table(struct answer *a, const struct heap_dump *d, const char *sort,
                           uint64_t limit, bool retained, const char *title);
 /* Adds the largest objects by retained size as a table "dominators". */

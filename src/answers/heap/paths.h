@@ -34,6 +34,6 @@ struct heap_path_starts heap_path_starts_of(const struct heap *h);
 /*
  * Returns the index in `way` (which leads from an object to its root, n > 0) at which the path that
  * is shown to the user begins: at the program's first class when only the VM's own bookkeeping (a
- * class loader, its table of classes) leads there, otherwise at the root.
+ * class loader, its table of classes) leads to that class, otherwise at the root.
  */
 size_t heap_path_start(const struct heap_path_starts *s, const uint64_t *way, size_t n);

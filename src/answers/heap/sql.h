@@ -19,11 +19,11 @@ struct heap_sql;
 int heap_sql_open(struct heap_sql **ret, const struct heap *h) must_check;
 void heap_sql_close(struct heap_sql *s);
 /*
- * Prepares the user's statement. Returns NULL on failure, with a sentence for the user in `why`
- * (size bytes).
+ * Prepares the user's statement, which the caller finalizes. Returns NULL on failure, with a
+ * sentence for the user in `why` (size bytes).
  */
 sqlite3_stmt *heap_sql_prepare(struct heap_sql *s, const char *sql, char *why, size_t size);
-/* Sets a time limit, after which statements fail. */
+/* Sets a time limit of ns from now on, after which statements fail. */
 void heap_sql_limit(struct heap_sql *s, uint64_t ns);
 /* Returns why a step failed. */
 const char *heap_sql_error(const struct heap_sql *s);

@@ -73,4 +73,7 @@ struct sql_cursor {
 extern const struct sql_table sql_tables[]; /* ends with a row that has no name */
 extern const struct sql_table sql_class_table;
 
+/*
+ * Returns the fields of a class's instances, which s keeps. If memory runs out, fields are missing.
+ */
 const struct sql_fields *sql_fields_of(struct heap_sql *s, int32_t class);

@@ -12,15 +12,16 @@
 struct heap_call;
 
 /*
- * Appends an object's value to b; returns false when nothing is known for its class. depth: the
- * nesting depth of values that is shown.
+ * Appends an object's value to b. depth: how many values it is nested in; 0 for the value that is
+ * shown. Returns false when nothing is known for its class, or it is nested too deeply; b may have
+ * grown then.
  */
 bool heap_value(const struct heap *h, uint64_t i, struct buf *b, int depth);
-/* Adds the value as the next cell of a table; null when there is none. */
+/* Adds the value of object i as the next cell of a table; null when heap_value knows none. */
 void heap_answer_value(struct answer *a, const struct heap *h, uint64_t i);
-/* Appends "Class @ 0x..." and the value. */
+/* Appends "Class @ 0x..." and the value of object i, if it has one. */
 void heap_describe(const struct heap *h, uint64_t i, struct buf *b);
-/* Appends "Class" and the value. */
+/* Appends "Class" and the value of object i, if it has one. */
 void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b);
 /*
  * Finds the object that `text` names by its address; for "root" *ret is the virtual root, number

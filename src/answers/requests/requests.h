@@ -79,8 +79,9 @@ uint64_t request_each(double sum, const struct name_sums *s);
 /* Returns ns / whole, or 0 if `whole` is 0. */
 double request_part_of(double ns, double whole);
 /*
- * Returns the length of the time in which the requests of the table, or of one of its names, could
- * begin, in seconds. Counts of a recording whose end is missing are older than the rest of it.
+ * Returns the length of the time, in seconds, in which the requests of the table, or of one of its
+ * names, could begin. counted: up to the last count instead of the recording's end; counts of a
+ * recording whose end is missing are older than the rest of it.
  */
 double request_seconds(const struct request_view *v, bool counted);
 /* Returns how many requests of a name began in a second. */
