@@ -18,17 +18,24 @@ struct arguments {
     bool incomplete; /* a file that is named among them could not be read */
 };
 
-/* vm->version need be known. Memory that runs out gives fewer options. */
+/*
+ * Reads the arguments of a VM. vm->version must be known, because JDK 8 reads -XX:Flags
+ * differently. When memory runs out, options are missing.
+ */
 void arguments_read(struct arguments *ret, const struct vm *vm);
 void arguments_release(struct arguments *a);
 
-/* Returns the last -XX:+NAME or -XX:-NAME among the options: 1, 0, or -1 if there is none. */
+/*
+ * Returns the last -XX:+NAME or -XX:-NAME among the options: 1, 0, or -1 if there is none. -Xrs
+ * counts as -XX:+ReduceSignalUsage.
+ */
 int arguments_switch(const struct arguments *a, const char *name);
 /* Returns whether -XX:NAME=VALUE with a value that is not empty is among the options. */
 bool arguments_have_value(const struct arguments *a, const char *name);
 
 /*
- * Appends the words of a text in which blanks separate words, quotes keep blanks together, and
- * with `comments` a # begins a comment that ends with its line. Each word ends with NUL.
+ * Appends the words of a text in which blanks separate words and quotes keep blanks together. With
+ * `comments`, a # between words begins a comment that ends with its line, and a backslash within
+ * quotes makes the next character an ordinary one. Each word ends with NUL.
  */
 void arguments_split(struct buf *to, const char *text, bool comments);

@@ -26,13 +26,13 @@ enum { CHECKS = 5 };
 int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
 void check_release(struct check checks[CHECKS]);
 
-/* Returns about how many bytes a heap dump takes: what the heap held after the last collection. */
+/*
+ * Returns about how many bytes a heap dump takes: what the heap held after the last collection, but
+ * at least DUMP_LEAST, also when the VM's counters cannot be read.
+ */
 uint64_t check_dump_size(const struct vm *vm);
 
-/*
- * Returns why the VM's counters cannot be read, as half a sentence. To be called after vm_counters
- * has failed.
- */
+/* Returns why vm_counters failed for the VM, as half a sentence. */
 const char *check_why_no_counters(const struct vm *vm);
 
 /*

@@ -32,7 +32,7 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
 void lender_release(struct lender *l);
 
 /*
- * Stores the path of a library that was lent, given the last component of its name in
- * /proc/PID/maps. Returns false for other files.
+ * Stores in path (size bytes) the path of a library that was lent, given the last component of its
+ * name in /proc/PID/maps. Returns false for other files.
  */
 bool lend_path(const char *base_name, char *path, size_t size);

@@ -50,24 +50,29 @@ uint64_t scratch_room(const struct scratch *s);
 void scratch_release(struct scratch *s);
 
 /*
- * Stores the VM's name for a file next to this one that others create: the file's path followed by
- * `extension`.
+ * Stores in path (size bytes) the VM's name for a file next to the scratch file that others create:
+ * the scratch file's path followed by `extension`.
  */
 void scratch_sibling(const struct scratch *s, const char *extension, char *path, size_t size);
-/* Removes such a file, even when the VM has ended and its mounts are gone. */
+/*
+ * Removes the file that scratch_sibling named, even when the VM has ended and its mounts are gone.
+ */
 void scratch_remove_sibling(const struct scratch *s, const char *path);
 /*
- * Finds a recording that a killed command did not fetch any more, which later commands keep for a
- * day. Stores the VM's name for it and returns whether there is one.
+ * Finds a recording that a killed command left unfetched, which later commands keep for a day.
+ * Stores the VM's name for it in path (size bytes). Returns whether there is one.
  */
 bool scratch_find_recording(const struct vm *vm, char *path, size_t size);
-/* Returns whether a path is one that scratch_sibling returned, to this or another command. */
+/*
+ * Returns whether a path has the form of those that scratch_sibling stores, for this or another
+ * command.
+ */
 bool scratch_is_sibling(const char *path);
 
 /*
- * Creates a file with this content, which can be loaded as a library, in the first of the VM's
- * folders that allows it, and keeps it locked until *ret_fd is closed. path (size bytes) receives
- * the VM's name for it. Returns 0 or a negative errno with a sentence in `why`.
+ * Creates a file `name` with this content, which can be loaded as a library, in the first of the
+ * VM's folders that allows it, and keeps it locked until *ret_fd is closed. path (size bytes)
+ * receives the VM's name for the file. Returns 0 or a negative errno with a sentence in `why`.
  */
 int scratch_library(const struct vm *vm, const char *name, const void *data, size_t len, char *path,
                     size_t size, int *ret_fd, struct buf *why) must_check;

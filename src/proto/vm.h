@@ -52,9 +52,9 @@ struct vm {
 };
 
 /*
- * Describes a process. Returns 0, -ESRCH, -EACCES (we may not see it), -ENOEXEC (no Java VM) or
- * -ENOMEM. The caller releases *ret. A VM whose dies_of_quit is set may be observed from outside
- * but must not be sent a request.
+ * Describes a process. Returns 0, -ESRCH, -EACCES (we may not see it), -ENOEXEC (no Java VM),
+ * -ENOMEM or another negative errno. On success the caller releases *ret. A VM whose dies_of_quit
+ * is set may be observed from outside but must not be sent a request.
  */
 int vm_read(struct vm *ret, pid_t pid) must_check;
 void vm_release(struct vm *vm);
@@ -65,8 +65,8 @@ void vm_release(struct vm *vm);
  */
 const char *vm_refusal_to_wake(const struct vm *vm);
 /*
- * Returns why the VM must not be sent a request, with what would change that, or NULL. A stopped
- * VM is not among those (vm_is_stopped).
+ * Returns why the VM must not be sent a request, with what would change that, or NULL. Does not ask
+ * whether the VM is stopped (vm_is_stopped).
  */
 const char *vm_refusal(const struct vm *vm);
 
@@ -110,14 +110,16 @@ struct vm_list {
     bool hidden;    /* /proc does not show us the processes of other users (hidepid) */
 };
 
-/* Lists all VMs, by process id. */
+/*
+ * Lists all VMs, by process id. On success the caller releases *ret. Returns 0 or a negative errno.
+ */
 int vm_list_read(struct vm_list *ret) must_check;
 void vm_list_release(struct vm_list *l);
 
 /*
  * Stores the names under which the VM itself sees those mapped files whose base name `wanted`
- * accepts. The array ends with NULL; it and each name are allocated by malloc. Returns -ENOENT when
- * there is none.
+ * accepts. The array ends with NULL; it and each name are allocated by malloc. Returns 0 or a
+ * negative errno: -ENOENT when no such file is mapped.
  */
 int vm_mapped_files(const struct vm *vm, bool (*wanted)(const char *base_name),
                     char ***ret) must_check;

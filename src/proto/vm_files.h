@@ -33,13 +33,14 @@ int vm_file_open(const struct vm *vm, const char *path, int flags, mode_t mode) 
 int vm_open_folder(const struct vm *vm, const char *path) must_check;
 /*
  * Opens a path of the VM with the rights of this process (O_PATH), only to compare it and never to
- * read it.
+ * read it. Returns a descriptor or a negative errno.
  */
 int vm_locate(const struct vm *vm, const char *path) must_check;
 
 /*
  * Opens for reading the file that the VM was asked to write at `path`, which must be a regular file
- * of the VM's user. Returns a descriptor, or a negative errno with a sentence in `why`.
+ * of the VM's user. Returns a descriptor, or a negative errno with a sentence in `why`: -EPERM for
+ * a file of another kind or user.
  */
 int vm_open_written(const struct vm *vm, const char *path, struct buf *why) must_check;
 /* Returns whether the file begins like a recording (.jfr) or like HPROF output. */

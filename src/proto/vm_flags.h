@@ -17,11 +17,17 @@ struct vm_flags {
     struct arguments arguments;
 };
 
-/* vm->version need be known. */
+/*
+ * Prepares to read the flags of a VM, from its arguments if its memory may not be read. vm->version
+ * must be known (arguments_read).
+ */
 void vm_flags_open(struct vm_flags *ret, const struct vm *vm);
 void vm_flags_close(struct vm_flags *f);
 
-/* Returns 1 or 0, or -1 where there is no such flag or no argument names it. */
+/*
+ * Returns the value of a flag, 1 or 0, or -1 if the VM has no such flag or, where its memory may
+ * not be read, no argument names it.
+ */
 int vm_flags_switch(struct vm_flags *f, const char *name);
 /*
  * Returns the flag by which the VM makes an archive of its classes ("AOTCacheOutput"), or NULL
