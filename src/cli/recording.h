@@ -46,9 +46,9 @@ void recording_note_older(const char *output);
 const char *recording_replaced(const char *output);
 /*
  * Reports on standard error where an output is and which command shows it, its losses, and anything
- * requested that it lacks. c: what was recorded, or NULL if unknown. Returns 1 when the output
- * lacks something that cannot be explained by the program alone (contents_report), or has none of
- * the tables of HPROF; else 0.
+ * requested that it lacks. c: what was recorded, or NULL if unknown. Returns 1 as contents_report
+ * does, or when the output is one of HPROF that lacks everything because the recording was not
+ * ended; else 0.
  */
 int recording_announce(const struct capture_options *c, const char *output);
 /*

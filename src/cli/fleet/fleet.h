@@ -19,7 +19,7 @@ struct fleet_options {
 };
 
 /*
- * Prints the answer to a question: unchanged with `json`, otherwise as a table. For an empty answer
- * prints a message that says why. Returns the exit status.
+ * Prints the answer to a question: unchanged with `json`, otherwise as a table. Complains with the
+ * reason if the answer is empty. Returns the exit status.
  */
 int fleet_print(const char *verb, const struct buf *answer, const struct fleet_options *o);

@@ -29,10 +29,10 @@ struct vm_origin {
 void vm_origin_read(struct vm_origin *ret, const struct vm *vm);
 /*
  * Sets a label, or the member of the origin for which a key such as service.name, service.version
- * or host.name stands.
+ * or host.name stands. Drops a label whose value is empty, and labels beyond ORIGIN_LABELS.
  */
 void vm_origin_set(struct vm_origin *o, const char *key, const char *value);
-/* Appends "service=...&version=...&label=..." for a URL. */
+/* Appends the origin as "service=...&version=...&label=..." for the query of a URL. */
 void vm_origin_query(const struct vm_origin *o, struct buf *to);
-/* Appends a text for the query of a URL. */
+/* Appends a text, percent-encoded for the query of a URL. */
 void vm_origin_escape(struct buf *to, const char *text);

@@ -15,8 +15,9 @@ struct sender {
 /* Returns whether a text can be the address of a collector, http://HOST:PORT. */
 bool sender_is_url(const char *text);
 /*
- * url is the collector's address, and token the text that it requires, "@FILE" to read it from a
- * file, or NULL. Returns 0, or the exit status after a complaint.
+ * Prepares to send to a collector. url: its address; token: the text that it requires, "@FILE" to
+ * read it from a file, or NULL. Returns 0, or the exit status after a complaint. The caller calls
+ * sender_release in any case.
  */
 int sender_open(struct sender *s, const char *url, const char *token);
 void sender_release(struct sender *s);
@@ -25,7 +26,10 @@ void sender_release(struct sender *s);
  * accept is removed, with a complaint.
  */
 void sender_send(struct sender *s, struct spool *spool);
-/* Gets path, with its query, from the collector. Returns 0 or the exit status. */
+/*
+ * Gets `path`, with its query, from the collector, and appends what it answers. Returns 0, or the
+ * exit status after a complaint.
+ */
 int sender_get(const struct sender *s, const char *path, struct buf *answer);
-/* Returns the first line of a message. */
+/* Cuts a message after its first line, and returns that line. */
 const char *send_first_line(struct buf *text);

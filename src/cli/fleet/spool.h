@@ -38,11 +38,12 @@ void spool_body(const struct spool *s, uint64_t number, char *path);
  */
 int spool_commit(struct spool *s, const char *query) must_check;
 
-/* The numbers of the uploads that are there, the oldest first. The caller releases the list. */
+/* The numbers of the uploads in a spool, the oldest first. The caller releases the list. */
 struct spool_list {
     VEC(uint64_t) numbers;
 };
 
+/* Returns 0 or a negative errno. */
 int spool_list(const struct spool *s, struct spool_list *ret) must_check;
 /* Reads the query of an upload, which the caller frees. Returns 0 or a negative errno. */
 int spool_query(const struct spool *s, uint64_t number, char **ret) must_check;

@@ -39,6 +39,7 @@ struct watched_list {
 void watched_release(struct watched *w);
 /* Stores what is known about the VM in the spool's folder, and sets is_saved if that succeeded. */
 void watched_save(struct watched *w, const struct spool *s);
+/* Removes what watched_save and watched_hold made for the VM. */
 void watched_forget(const struct watched *w, const struct spool *s);
 /*
  * Links the ring into the spool's folder, until watched_forget. Otherwise an agent that starts
@@ -46,7 +47,7 @@ void watched_forget(const struct watched *w, const struct spool *s);
  * of VMs that have ended. A ring on another file system gets no link and is read by its own name.
  */
 void watched_hold(const struct watched *w, const struct spool *s);
-/* Stores the name of that link. */
+/* Stores the name of the link that watched_hold makes. */
 void watched_held(const struct watched *w, const struct spool *s, char path[WATCHED_HELD_LEN]);
 /* Reads what earlier runs stored, and what they left in the spool. */
 void watched_read_all(struct watched_list *to, const struct spool *s);

@@ -3,5 +3,5 @@
 
 #include <stdbool.h>
 
-/* Prints the deadlocks of a running VM. Returns the exit status. */
+/* Prints the deadlocks of platform threads in a running VM. Returns the exit status. */
 int deadlocks_of_vm(const char *pid, bool as_json);

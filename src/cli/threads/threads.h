@@ -36,13 +36,13 @@ struct thread_view {
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
 /*
- * For --thread: the path leads to the last moment of the selected thread. If several threads are
- * selected, the one that ends last counts.
+ * Makes the path lead to the last moment of the thread that --thread selects. If it selects
+ * several, one of this exact name is preferred, and then the one that ends last.
  */
 void thread_view_select_end(struct thread_view *v);
 /*
- * Complains that there is no critical path, and therefore nothing to replay; r is why. Returns the
- * exit status.
+ * Complains that no critical path can be shown or replayed (`what`). r: the negative errno for
+ * which it could not be computed. Returns the exit status.
  */
 int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
@@ -64,14 +64,19 @@ int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table
  * as in what-if.
  */
 bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row);
-/* Prints a line about each such class below a table of locks. */
+/*
+ * Prints, below a table of locks, a line about each class for which thread_view_is_unknown is true.
+ */
 void thread_view_print_unknown(const struct thread_view *v, const struct unknown_table *u);
-/* Writes the same about one class as two members of the open object; row may be NULL. */
+/*
+ * Writes how many waits for a class's locks have an unknown owner, and for how many ns, as two
+ * members of the open object; zeros if row is NULL.
+ */
 void threads_json_unknown_owners(struct json *j, const struct tl_unowned *row);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void threads_json_frames(struct json *j, const struct timeline *t, uint32_t stack);
-/* Writes n frames from the first one on in the same way. */
+/* Writes n frames, from number `first` on, like threads_json_frames. */
 void threads_json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
 /* Writes a thread's name or null. */
 void threads_json_thread(struct json *j, const struct timeline *t, uint32_t thread);

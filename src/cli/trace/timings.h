@@ -19,11 +19,11 @@ struct timings {
 
 void timings_release(struct timings *t);
 /*
- * Reads those of a recording, the most time first. It changes the recording's selection and
- * position. Returns 0 or a negative errno.
+ * Reads the timings of a recording, the most time first, which changes its selection and position.
+ * The caller zeroes *ret before and releases it in any case. Returns 0 or a negative errno.
  */
 int timings_read(struct timings *ret, struct recording *r) must_check;
-/* Prints a table, or nothing if there are none. */
+/* Prints the timings as a table, or nothing without rows. */
 void timings_print(const struct timings *t);
 /* Writes the member "timings" of the open object. */
 void timings_json(const struct timings *t, struct json *j);

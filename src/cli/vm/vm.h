@@ -83,7 +83,9 @@ static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
     return s->late_n ? &w->v.frames.data[s->late_first] : NULL;
 }
 
-/* Show the parts about compilers, process and container; called by the two functions above. */
+/*
+ * Show the parts about compilers, process and container; called by vm_view_json and vm_view_text.
+ */
 void vm_view_process_json(const struct vm_view *w, struct json *j);
 void vm_view_process_text(const struct vm_view *w);
 /* Writes a key and its text; null for VM_NONE. */
