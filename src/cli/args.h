@@ -55,8 +55,8 @@ extern const struct arg_set *const json_only_sets[];
 
 /*
  * Takes the word after the option at argv[*i], whose long name is `name`, as its value and sets *i
- * to it. Returns NULL after a complaint when there is none, or when it is another option of the
- * command.
+ * to that word. Returns NULL after a complaint when no word follows, or when the word is another
+ * option of the command.
  */
 const char *args_next_value(const struct command *c, const char *name, int argc, char **argv,
                             int *i);

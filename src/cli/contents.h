@@ -17,8 +17,8 @@ struct contents_nothing {
 int contents_report(const char *path, const char *shown);
 /*
  * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
- * nothing worth showing. words: the options that were given to the agent, or NULL; the first of
- * them is tried first.
+ * nothing worth showing. words: the options that were given to the agent, or NULL; the command for
+ * the first option is tried first.
  */
 const char *contents_shown_by(const char *path, const char *words);
 /*

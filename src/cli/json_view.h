@@ -24,6 +24,5 @@ enum { JSON_VIEW_KEYS = 4 };
  */
 int json_view_each(const char *text, const char *array, const char *const keys[],
                    void (*see)(void *context, const char *const values[]), void *context);
-/* Returns the text that a member of the object holds, NULL if there is none. The caller frees it.
- */
+/* Returns a copy of the text that a member of the object holds, which the caller frees, or NULL. */
 char *json_view_text(const char *text, const char *key);

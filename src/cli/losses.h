@@ -20,7 +20,7 @@ void losses_report_file(const char *path, const char *const *captures);
 void losses_report_as(const char *path, const char *shown, bool ended);
 /*
  * Reports the losses of a recording like losses_report_file. any: whether it may have losses; if
- * not, only its headers are read.
+ * not, and the recording was ended, only its headers are read.
  */
 void losses_report_known(const char *path, const char *const *captures, bool any);
 /*

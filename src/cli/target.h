@@ -77,8 +77,8 @@ void target_advise(const char *sentence);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*
- * Returns whether the path leads to the open file, which then need not be copied there and must not
- * be overwritten by its copy.
+ * Returns whether the path leads to the open file. If so, the file need not be copied to this path
+ * and must not be overwritten by its copy.
  */
 bool target_is_file(int fd, const char *path);
 /*
@@ -94,8 +94,8 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
  */
 int target_open_written(const struct vm *vm, const char *path, int *ret_fd);
 /*
- * Returns true when the VM itself can create a file of this absolute name: it sees the same folder,
- * and its user may write there.
+ * Returns true when the VM itself can create a file of this absolute name: the folder is the same
+ * for the VM as for this process, and the VM's user may write to it.
  */
 bool target_can_write(const struct vm *vm, const char *path);
 /*

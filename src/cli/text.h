@@ -34,7 +34,7 @@ size_t text_width(const char *s, size_t len);
  * be NULL. Returns the number of columns appended.
  */
 size_t text_put(struct buf *b, const char *s, size_t len, size_t columns);
-/* Prints a text as %s does, which need not end in NUL. */
+/* Prints a text, which need not end in NUL, as %s does. */
 void print_text(FILE *to, struct str s);
 /*
  * Prints a text in exactly this many columns (3 or more), filled with spaces, on the left if

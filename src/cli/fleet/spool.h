@@ -22,8 +22,9 @@ struct spool {
 
 /*
  * Makes the folder if it is missing; only its owner can read it. Waits for commands of an earlier
- * process that still write there. Returns 0 or a negative errno, -EAGAIN when another process has
- * the folder. The caller calls spool_close in any case.
+ * process that still write to it. limit: the bytes that uploads may take. Returns 0 or a negative
+ * errno: -EAGAIN when another process uses the folder, -EPERM when another user owns it or may
+ * write to it. The caller calls spool_close in any case.
  */
 int spool_open(struct spool *s, const char *folder, uint64_t limit) must_check;
 void spool_close(struct spool *s);

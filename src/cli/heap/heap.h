@@ -8,8 +8,8 @@
 extern const struct command heap_verb_dump, heap_verb_diff;
 
 /*
- * Opens the index of a dump, building it with a progress display when there is none. Returns 0, or
- * the exit status after a complaint.
+ * Opens the index of a dump. If the dump has none, builds it and displays the progress. Returns 0,
+ * or the exit status after a complaint.
  */
 int heap_open_index(struct heap **ret, const char *path, const struct heap_options *o);
 /* Shows the answer as the options request. Returns the exit status. */

@@ -36,8 +36,8 @@ struct thread_view {
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
 /*
- * Makes the path lead to the last moment of the thread that --thread selects. If it selects
- * several, one of this exact name is preferred, and then the one that ends last.
+ * Makes the path lead to the last moment of the thread that --thread selects. Of several threads,
+ * prefers one of this exact name, and then the one that ends last.
  */
 void thread_view_select_end(struct thread_view *v);
 /*
