@@ -100,14 +100,14 @@ bool ask_counts_weights(const char *metric);
 /* Returns the unit of a metric's weights: "bytes" or "ns". */
 const char *ask_unit_of(const char *metric);
 /*
- * Writes the sums of a metric as members: its name with "_samples" and its name with '_' and the
- * unit (ask_unit_of); if the sum has any, also samples without time, and readings and what was
- * read.
+ * Writes the sums of a metric as members: its name with "_samples", and its name with '_' and the
+ * unit (ask_unit_of). Members for samples without a time, for readings and for what was read follow
+ * if the sum has any.
  */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum);
 /*
- * Writes a member "cost" for the CPU time of the sum, if the question has a price, asks for CPU and
- * the time is known.
+ * Writes a member "cost", the price of the sum's CPU time, if the question has a price and is about
+ * CPU, and the time is known.
  */
 void ask_put_cost(struct asker *a, struct sum sum);
 void ask_put_double(struct json *j, const char *key, double v);

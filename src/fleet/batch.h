@@ -94,8 +94,8 @@ struct fleet_latency {
 #define FLEET_SLOW_REQUEST "slow request"
 
 /*
- * A cause that made requests slow; its text is "NAME: CAUSE", and its weight the time that it took
- * them.
+ * A cause that made requests slow; its text is "NAME: CAUSE", and its weight the time that it cost
+ * the requests.
  */
 #define FLEET_SLOW_CAUSE "slow requests"
 
@@ -113,7 +113,7 @@ struct fleet_latency {
 
 /*
  * The groups of requests that have these types: all, the slowest hundredth of a name in its upload,
- * and its middle half there.
+ * and the middle half of a name in its upload.
  */
 enum fleet_group { FLEET_ALL, FLEET_SLOW, FLEET_TYPICAL, FLEET_GROUPS };
 
@@ -178,8 +178,8 @@ int64_t batch_trace(struct batch *b, const struct fleet_hash *trace) must_check;
 int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample) must_check;
 
 /*
- * Adds a finding at time_ns, in ns since 1970. kind: FLEET_SLOW_REQUEST or another of these.
- * Returns 0 or -ENOMEM.
+ * Adds a finding at time_ns, in ns since 1970. kind: such as FLEET_SLOW_REQUEST. Returns 0 or
+ * -ENOMEM.
  */
 int batch_finding(struct batch *b, int64_t time_ns, const char *kind, const char *text,
                   uint64_t count, uint64_t weight_ns) must_check;

@@ -81,7 +81,7 @@ struct store_adding {
 };
 
 /*
- * Returns the name of a table for reading and inserting: that of the whole cluster when there is
+ * Returns the name of a table for reading and inserting: that of the whole cluster if the store has
  * one.
  */
 const char *clickhouse_table(const struct clickhouse_store *s, enum clickhouse_table table);
@@ -175,8 +175,8 @@ void clickhouse_adding_free(struct store_adding *a);
 int clickhouse_run_everywhere(struct clickhouse_store *s, const char *sql,
                               struct buf *why) must_check;
 /*
- * Runs `select` on each server and drops the partitions of `table` that it lists there. Returns
- * -EBUSY when a server cannot be reached, or another negative errno with the reason in why.
+ * Runs `select` on each server and drops the partitions of `table` that it lists on that server.
+ * Returns -EBUSY when a server cannot be reached, or another negative errno with the reason in why.
  */
 int clickhouse_drop_partitions(struct clickhouse_store *s, const char *select, const char *table,
                                struct buf *why) must_check;

@@ -237,7 +237,7 @@ static inline int store_each_finding(struct store *s, struct store_read *r,
 /*
  * Look up stacks and frames of visited blocks. Their numbers are small enough to index an array.
  * The frames of a stack are valid until the next call of store_stack, a label until store_end.
- * Return 0 or a negative errno: -ENOENT for a number that no visited block has.
+ * Return 0 or a negative errno.
  */
 static inline int store_stack(struct store *s, struct store_read *r, uint64_t stack,
                               struct store_stack *ret)
