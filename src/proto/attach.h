@@ -45,7 +45,7 @@ int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why) 
 
 /*
  * Checks whether the VM's listener can be reached: it has made its socket in /tmp, or the VM's user
- * can make the file there that wakes it, and the VM its socket. Creates nothing. Returns 0 or a
+ * can make in /tmp the file that wakes it, and the VM its socket. Creates nothing. Returns 0 or a
  * negative errno with a sentence in `why`.
  */
 int attach_check_tmp(const struct vm *vm, struct buf *why) must_check;

@@ -12,7 +12,7 @@ enum { CONTAINER_ID_MAX = 128 };
 /*
  * Extracts the container's id from the text of /proc/PID/cgroup: the first 12 of the 64 hexadecimal
  * digits by which Docker, containerd, CRI-O and Podman name groups, or the name that LXC and
- * systemd-nspawn put there. False when the text names none.
+ * systemd-nspawn give their groups. Returns false when the text names none.
  */
 bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flags of a running VM, without asking it: in its own memory, where they are whatever set them
- * (a program that made the VM with options of its own has no word of them anywhere else). Where we
- * may not read the memory, the VM's arguments say what they can.
+ * The flags of a running VM, without asking it. They are read in its own memory, which has them
+ * whatever set them: a program that creates the VM itself may set flags that no argument shows.
+ * Where we may not read the memory, the VM's arguments say what they can.
  */
 #pragma once
 
