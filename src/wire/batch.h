@@ -120,6 +120,7 @@ void wire_batch_release(struct wire_batch *b);
 /* Notes which limit was reached, as "too many samples". Returns -E2BIG. */
 int wire_beyond(struct wire_batch *b, const char *what);
 
+/* Adds a text of len bytes. What is not UTF-8 is replaced. */
 int64_t wire_string(struct wire_batch *b, const char *text, size_t len) must_check;
 int64_t wire_frame(struct wire_batch *b, const struct wire_frame *frame) must_check;
 /* Adds the stack that consists of `frame`, the innermost one, and the stack `parent`. */

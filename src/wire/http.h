@@ -36,9 +36,9 @@ struct http_answer {
 };
 
 /*
- * Sends a request and waits for the answer. Returns 0 when there was one, whatever its status, or,
- * with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for an invalid URL, -ENOTSUP as below, -ENOMEM.
- * The caller releases ret->body in any case.
+ * Sends a request and waits for the answer. Returns 0 when an answer arrived, whatever its status,
+ * or a negative errno with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for an invalid URL,
+ * -ENOTSUP as http_available does, -ENOMEM. The caller releases ret->body in any case.
  */
 int http_send(const struct http_request *r, struct http_answer *ret, struct buf *why) must_check;
 
