@@ -33,8 +33,8 @@ const char *moment_thread(const struct rec_object *o);
  */
 const char *moment_place(const struct rec_object *o, size_t *ret_method);
 /*
- * Returns whether the entry's thread matches a pattern, and its place, with or without the line,
- * another one. NULL: everything matches.
+ * Returns whether the entry's thread matches thread_pattern, and its place, with or without the
+ * line, method_pattern. NULL: everything matches.
  */
 bool moment_wanted(const struct rec_event *e, const char *thread_pattern,
                    const char *method_pattern);

@@ -13,8 +13,7 @@ struct accumulation {
     int32_t class;  /* the class of what accumulates, or HEAP_NO_CLASS */
     bool versions;  /* the class itself accumulates, loaded again and again, not instances of it */
     int32_t loaded; /* of accumulating loaders: the class that most have loaded, or HEAP_NO_CLASS */
-    /* the number of class loaders that have each loaded that class (`loaded`, where there is one)
-     */
+    /* the number of class loaders that have each loaded `loaded` or, without that, `class` */
     uint64_t loaders;
     uint64_t count, bytes, children; /* children: of the place, of all classes */
 };

@@ -31,7 +31,8 @@ struct heap_call {
     struct answer *answer;
 };
 
-/* A verb's file defines its row, `const struct command heap_verb_NAME`, and verb_list.h lists it.
+/*
+ * A verb's file defines its row, `const struct command heap_verb_NAME`, and verb_list.h lists it.
  */
 #define VERB(name) extern const struct command heap_verb_##name;
 #include "answers/heap/verb_list.h"

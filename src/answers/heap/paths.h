@@ -24,7 +24,7 @@ void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b);
 /* Returns whether an object is the java.lang.Class of one of the program's classes. */
 bool heap_is_class_of_program(const struct heap *h, uint64_t i);
 
-/* What heap_path_start looks for, by class number. */
+/* What heap_path_start looks for in a heap, by class number. */
 struct heap_path_starts {
     const struct heap *h;
     int32_t thread, loader;
