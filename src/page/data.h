@@ -15,8 +15,8 @@
 enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000 };
 
 /*
- * With a blob, numbers are appended to it and "tree" and "cells" hold their offset and length;
- * otherwise they are base64.
+ * Writes these members. With a blob, numbers are appended to it, and "tree" and "cells" hold their
+ * offset and length; otherwise the numbers are base64.
  */
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
                       struct buf *blob) must_check;

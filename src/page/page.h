@@ -45,7 +45,7 @@ struct page_source {
 
 /*
  * Writes what the page shows of a recording as JSON: the profile, and the threads if the recording
- * has them. Returns 0 or -ENOMEM.
+ * has them. Returns 0, -ENOMEM, or another negative errno when the recording cannot be read again.
  */
 int page_of_recording(const struct page_source *s, struct buf *out) must_check;
 /*

@@ -9,7 +9,7 @@
  * Writes the member "timeline" into the open object: threads, state changes with their causes,
  * stacks, the critical path, and the tables of monitor statistics. Beyond PAGE_TIMELINE_NODES state
  * changes it contains pictures of them instead (pyramid.h). Beyond PAGE_SEGMENTS segments the path
- * is only in these pictures. Returns 0 or -ENOMEM.
+ * is only in these pictures.
  */
 enum {
     PAGE_TIMELINE_NODES = 400000,
@@ -36,7 +36,8 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
 /*
  * Writes the member "timeline" into the open object. file: the recording, whose CPU samples show
  * what ran on the path. served: the page asks the server for what it shows, so state changes,
- * stacks and segments of the path are left out. Returns 0 or a negative errno.
+ * stacks and segments of the path are left out. Returns 0, -ENOMEM, or another negative errno when
+ * the file cannot be read.
  */
 int page_timeline_json(struct json *j, const struct timeline *t, const char *file,
                        bool served) must_check;
