@@ -43,5 +43,8 @@ bool complain_renames(const char *path);
  * would replace that file.
  */
 bool complain_of_input(const char *output, char *const *inputs, int n);
-/* Complains like complain; the reason is that of `error`, a negative errno (file_map_why). */
+/*
+ * Complains like complain; the reason is that of `error`, a negative errno (file_map_why). Returns
+ * 1.
+ */
 int complain_errno(const char *where, const char *what, int error);

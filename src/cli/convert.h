@@ -11,7 +11,7 @@
 int convert_file(const struct selection *selection, const char *from, const char *to);
 /*
  * Converts a copy of a recording into `output`, like convert_file without a selection. The user
- * does not know the copy's name, so complaints mention the output instead.
+ * does not know the copy's name, so complaints mention the output instead. Returns the exit status.
  */
 int convert_copy(const char *copy, const char *output);
 
