@@ -41,7 +41,7 @@ struct fleet_counts {
     VEC(struct fleet_count) list;
 };
 
-/* Compares for qsort by bucket. */
+/* Compares two counts by bucket, for qsort. */
 int fleet_count_compare(const void *left, const void *right);
 /* Adds the counts of n buckets. Returns 0 or -ENOMEM. */
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,

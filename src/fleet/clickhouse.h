@@ -134,15 +134,21 @@ int clickhouse_each_part(struct clickhouse_store *s, const char *host, const cha
  * series IN (...)".
  */
 void clickhouse_put_part(struct buf *sql, const struct clickhouse_share *list, size_t n);
-/* Merges new blocks on a server. */
+/* Merges new blocks on a server. Returns 0, or a negative errno with the reason in why. */
 int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf *why) must_check;
-/* Copies the samples of versions 1 and 2 into the tables of version 3. */
+/*
+ * Copies a server's samples of versions 1 and 2 into the tables of version 3. Returns 0, or a
+ * negative errno with the reason in why.
+ */
 int clickhouse_upgrade_samples(struct clickhouse_store *s, const char *host,
                                struct buf *why) must_check;
 
 /* ---- inserting, in clickhouse_insert.c */
 
-/* Inserts rows into a table, of one server when host is not NULL. */
+/*
+ * Inserts rows into a table, of one server when host is not NULL. Returns 0, an error of `rows`, or
+ * an error of clickhouse_run with the reason in why.
+ */
 int clickhouse_insert(struct clickhouse_store *s, const char *host, enum clickhouse_table table,
                       const struct buf *rows, struct buf *why) must_check;
 /* Records that the rows of an upload's keys have been inserted, and clears its keys. */
@@ -163,7 +169,7 @@ void clickhouse_end_inserting(struct clickhouse_store *s);
 void clickhouse_enqueue(struct clickhouse_store *s, struct store_adding *a);
 /*
  * Is the function add_end of struct store_ops: waits until upload `a` is inserted, or inserts it
- * together with others that are queued, and frees it.
+ * together with others that are queued, and frees it in any case.
  */
 int clickhouse_add_end(struct store *s, struct store_adding *a, bool *ret_new, struct buf *why);
 void clickhouse_adding_free(struct store_adding *a);

@@ -287,9 +287,9 @@ bool store_chooses(const struct fleet_choice *choice, const struct store_series 
 /* Returns the hash of an origin, which identifies its series in every store. */
 struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
 
-/* path: what follows "sqlite:". */
+/* Opens a store as store_open does. path: what follows "sqlite:". */
 int store_sqlite_open(struct store **ret, const char *path, bool create,
                       struct buf *why) must_check;
-/* address: what follows "clickhouse://". */
+/* Opens a store as store_open does. address: what follows "clickhouse://". */
 int store_clickhouse_open(struct store **ret, const char *address, bool create,
                           struct buf *why) must_check;

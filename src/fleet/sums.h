@@ -15,9 +15,9 @@ struct sum {
 };
 
 /*
- * Computes, from the sum of all samples, the weight below which figures are based on too few
- * readings or samples (profile_least_weight). 0: no figure is based on readings; UINT64_MAX: all
- * that is estimated is unsure (FLEET_UNSURE).
+ * Returns the weight below which figures are based on too few readings or samples
+ * (profile_least_weight), from the sum of all samples. 0: no figure is based on readings;
+ * UINT64_MAX: all that is estimated is unsure (FLEET_UNSURE).
  */
 uint64_t sum_least(struct sum all);
 /* Returns whether a part is based on too few readings, or all of it is unsure (FLEET_UNSURE). */
@@ -40,7 +40,10 @@ struct stack_sums {
 void stack_sums_release(struct stack_sums *s);
 /* Adds up all blocks of a view. Returns 0 or a negative errno. */
 int stack_sums_read(struct stack_sums *ret, struct store *s, struct store_read *r) must_check;
-/* Adds a block, which must have entries, to the sums of its stacks. Returns 0 or -ENOMEM. */
+/*
+ * Adds a block, which must have entries, to the sums of its stacks. Returns 0, -ENOMEM, or -E2BIG
+ * for a stack number that is too large.
+ */
 int stack_sums_add(struct stack_sums *s, const struct store_block *b) must_check;
 
 /* A method of the ranked table; recursive calls count once in the total. */
