@@ -144,13 +144,16 @@ struct pyroscope_flame {
 /* Append answers as JSON or protobuf. They return 0 or a negative errno. */
 int pyroscope_put_profile_types(const struct pyroscope_profile_type *types, size_t n, bool json,
                                 struct buf *to) must_check;
-/* of LabelNames and LabelValues */
+/* Appends the answer to LabelNames or LabelValues. */
 int pyroscope_put_names(const char *const *names, size_t n, bool json, struct buf *to) must_check;
 int pyroscope_put_label_sets(const struct pyroscope_labels *sets, size_t n, bool json,
                              struct buf *to) must_check; /* of Series */
 int pyroscope_put_series(const struct pyroscope_series *series, size_t n, bool json,
                          struct buf *to) must_check;
-/* max_nodes: of the answer; beyond that the lightest nodes are merged into "other". 0: no limit. */
+/*
+ * Appends the answer to SelectMergeStacktraces. max_nodes: the most nodes that it may have, beyond
+ * which the lightest ones are merged into "other"; 0: no limit.
+ */
 int pyroscope_put_flame(const struct pyroscope_flame *f, int64_t max_nodes, bool json,
                         struct buf *to) must_check;
 /*
