@@ -6,17 +6,18 @@
 #include "profile/profile.h"
 
 /*
- * Writes the members "threads", "labels" and "metrics" into the open object: each metric, with the
- * filter applied, as a tree of methods and as weight by time, thread and node. Beyond PAGE_NODES
- * nodes the smallest are added to their callers and "pruned" says how many there were. Beyond
- * PAGE_CELLS cells time becomes coarser, and finally all threads are merged ("threads_merged").
- * Returns 0 or -ENOMEM.
+ * What page_profile_json writes: the members "threads", "labels" and "metrics", each metric, with
+ * the filter applied, as a tree of methods and as weight by time, thread and node. Beyond
+ * PAGE_NODES nodes the smallest are added to their callers and "pruned" says how many nodes there
+ * were. Beyond PAGE_CELLS cells time becomes coarser, and finally all threads are merged
+ * ("threads_merged").
  */
 enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000 };
 
 /*
- * Writes these members. With a blob, numbers are appended to it, and "tree" and "cells" hold their
- * offset and length; otherwise the numbers are base64.
+ * Writes the members "threads", "labels" and "metrics" into the open object. With a blob, numbers
+ * are appended to it, and "tree" and "cells" hold their offset and length; otherwise the numbers
+ * are base64. Returns 0 or -ENOMEM.
  */
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
                       struct buf *blob) must_check;

@@ -6,10 +6,9 @@
 #include "timeline/timeline.h"
 
 /*
- * Writes the member "timeline" into the open object: threads, state changes with their causes,
- * stacks, the critical path, and the tables of monitor statistics. Beyond PAGE_TIMELINE_NODES state
- * changes it contains pictures of them instead (pyramid.h). Beyond PAGE_SEGMENTS segments the path
- * is only in these pictures.
+ * What page_timeline_json writes: threads, state changes with their causes, stacks, the critical
+ * path, and the tables of monitor statistics. Beyond PAGE_TIMELINE_NODES state changes, pictures of
+ * them instead (pyramid.h). Beyond PAGE_SEGMENTS segments, the path is only in these pictures.
  */
 enum {
     PAGE_TIMELINE_NODES = 400000,
