@@ -32,8 +32,9 @@ struct fleet_reading;
 struct profile;
 
 /*
- * Adds the figures of a recording to a batch, in buckets of FLEET_BUCKET_S; other files have none.
- * Returns 0, or a negative errno with the reason in why.
+ * Adds the figures of a recording to a batch, in buckets of FLEET_BUCKET_S, and findings about late
+ * threads and a lack of CPU; other files have none. p: the profile in the file. Returns 0, or a
+ * negative errno with the reason in why.
  */
 int figures_read_vm(struct batch *b, const char *path, const struct profile *p,
                     const struct fleet_reading *how, struct buf *why) must_check;
