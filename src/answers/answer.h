@@ -80,7 +80,8 @@ void answer_fact_real(struct answer *a, const char *key, double value); /* in JS
 /* Adds a title above what follows; not in JSON. */
 void answer_heading(struct answer *a, const char *title);
 /*
- * Begins a table. columns must outlive the answer. The calls that follow add its cells, row by row.
+ * Begins a table of n columns, which must outlive the answer. The calls that follow add its cells,
+ * row by row.
  */
 void answer_table(struct answer *a, const char *key, const char *title,
                   const struct answer_column *columns, size_t n);

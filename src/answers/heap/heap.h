@@ -64,15 +64,15 @@ void heap_note_damage(struct answer *a, const struct heap_dump *d);
  */
 void heap_histogram_table(struct answer *a, const struct heap_dump *d, const char *sort,
                           uint64_t limit, bool retained, const char *title);
-/* Adds the largest objects by retained size as a table "dominators". */
+/* Adds the largest objects by retained size, at most `limit`, as a table "dominators". */
 void heap_top_table(struct answer *a, const struct heap *h, uint64_t limit, const char *title);
 /* Adds what holds much more than the rest: sentences, and a table "suspects" for programs. */
 void heap_suspects(struct answer *a, const struct heap *h);
 /* Adds what a report contains in addition to the summary. */
 void heap_report_sections(const struct heap_call *c);
 /*
- * Adds how many objects, bytes and retained bytes each class has in two dumps. Returns 0 or
- * -ENOMEM.
+ * Adds how many objects, bytes and retained bytes each class has in two dumps, in tables of at most
+ * `limit` rows. Returns 0 or -ENOMEM.
  */
 int heap_compare(struct answer *a, const struct heap *before, const struct heap *now,
                  uint64_t limit) must_check;
