@@ -23,8 +23,8 @@ int vm_user_enter(const struct vm *vm) must_check;
 void vm_user_leave(void);
 
 /*
- * Opens a path of the VM as described above; adds O_CLOEXEC. Returns a descriptor or a negative
- * errno.
+ * Opens a path of the VM with the rights of its user, within its root folder. flags, to which
+ * O_CLOEXEC is added, and mode: as for open(2). Returns a descriptor or a negative errno.
  */
 int vm_file_open(const struct vm *vm, const char *path, int flags, mode_t mode) must_check;
 /*
