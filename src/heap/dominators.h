@@ -41,14 +41,16 @@ static inline void dominators_set(void *array, uint64_t i, uint64_t v, bool wide
 }
 
 /*
- * Searches depth-first from the roots (nodes of e, which must exist until dominators_finish).
- * Returns 0 or -ENOMEM.
+ * Searches depth-first from the roots, which are nodes of e. Both e and the array of roots must
+ * exist until dominators_finish has returned. `wide` and `strong` are as in struct dominators.
+ * Returns 0 or -ENOMEM, after which d is released.
  */
 int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots,
                       uint64_t roots_n, bool wide, bool strong) must_check;
 /*
- * Computes idom. Of e only the runs are needed, which are freed as early as possible; afterwards e
- * is empty. If `park` is not NULL, `number` is moved to it, to save memory. Returns 0 or -ENOMEM.
+ * Computes idom on this number of threads. Needs only the runs of e and frees them as early as
+ * possible; e is empty afterwards. If `park` is not NULL, copies `number` to it and sets d->number
+ * to NULL, to save memory. Returns 0 or -ENOMEM; the caller releases d in either case.
  */
 int dominators_finish(struct dominators *d, struct edges *e, void *park,
                       unsigned threads) must_check;

@@ -134,16 +134,26 @@ DEFINE_CLEANUP(struct heap_dump *, heap_dump_free)
  * negative errno.
  */
 int heap_dump_survey(struct heap_dump *d) must_check;
-/* Completes classes from what an index stores, without visiting the objects. */
+/*
+ * Completes the classes that were added, from their records: their super classes, kinds, references
+ * and what only the VM knows of their layout. Does not visit the objects. Returns 0 or -ENOMEM.
+ */
 int heap_dump_finish_classes(struct heap_dump *d) must_check;
 /*
- * Reads the record of a class; *ret refers to the dump's mapping. Returns false when it has none or
- * a damaged one.
+ * Reads the record of a class; *ret refers to the dump's mapping. Returns false when the class has
+ * no record or a damaged one.
  */
 bool heap_class_read(const struct heap_dump *d, const struct heap_class *class,
                      struct hprof_class *ret) must_check;
+/*
+ * Adds the class of a CLASS DUMP record in the dump's mapping, unless its id is already known.
+ * Returns 0, -EBADMSG when the record is malformed, or -ENOMEM.
+ */
 int heap_dump_add_class(struct heap_dump *d, const uint8_t *record, uint64_t len) must_check;
-/* Adds a class without a record, as the survey did. */
+/*
+ * Adds a class that has no record, given the id under which the survey added it. Returns 0 or
+ * -ENOMEM.
+ */
 int heap_dump_made_up_class(struct heap_dump *d, uint64_t id) must_check;
 
 /*
@@ -153,13 +163,17 @@ int heap_dump_made_up_class(struct heap_dump *d, uint64_t id) must_check;
 struct str heap_dump_string(const struct heap_dump *d, uint64_t id);
 /* Returns the class number for a class id, or HEAP_NO_CLASS. */
 int32_t heap_dump_class(const struct heap_dump *d, uint64_t id);
+/* Returns the number of the first class with a binary name, or HEAP_NO_CLASS. */
 int32_t heap_dump_class_named(const struct heap_dump *d, const char *name);
 /*
  * Returns the class number of an object's item; that of a class object is java.lang.Class. Returns
  * HEAP_NO_CLASS when its class is missing.
  */
 int32_t heap_dump_class_of(const struct heap_dump *d, const struct hprof_item *item);
-/* Returns the number of bytes of an array in the VM. */
+/*
+ * Returns the number of bytes in the VM of an array of `count` elements. type: of the elements,
+ * enum hprof_type. id_size: of the dump.
+ */
 uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t count,
                          unsigned id_size);
 /* Returns the shallow size of an object's item. */
@@ -177,13 +191,18 @@ struct heap_field {
  * classes. Returns false after the last.
  */
 bool heap_field_at(struct heap_dump *d, int32_t class, unsigned i, struct heap_field *ret);
-/* Finds the field of this name in a class or its super classes. */
+/*
+ * Finds the instance field of this name in a class or its super classes. Returns false when it does
+ * not exist.
+ */
 bool heap_field_named(struct heap_dump *d, int32_t class, const char *name, struct heap_field *ret);
+/* Returns whether a class is `base` or one of its subclasses. */
 bool heap_class_is(const struct heap_dump *d, int32_t class, int32_t base);
 
 /*
- * Calls work(ctx, thread, i) for i from 0 to n - 1 on `threads` threads, which are numbered from 0.
- * Returns the first error, else 0.
+ * Calls work(ctx, thread, i) for i from 0 to n - 1 on `threads` threads, at most 16, which are
+ * numbered from 0. After an error no further call begins. Returns an error, or 0 when all calls
+ * succeeded.
  */
 int heap_parallel(unsigned threads, uint64_t n, int (*work)(void *ctx, unsigned thread, uint64_t i),
                   void *ctx) must_check;

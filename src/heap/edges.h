@@ -35,7 +35,8 @@ struct edges {
 };
 
 /*
- * max_bytes is more than all runs can take; it is address space, not memory. Returns 0 or -ENOMEM.
+ * Makes room for the runs of `nodes` nodes. max_bytes is at least what all runs can take; it is
+ * address space, not memory. Returns 0 or -ENOMEM.
  */
 int edges_init(struct edges *e, uint64_t nodes, uint64_t max_bytes) must_check;
 void edges_release(struct edges *e);
@@ -49,10 +50,17 @@ struct edge_writer {
     uint64_t node, before;
 };
 
-/* Begins the run of a node with at most `count` references. Returns 0, -ENOMEM or -E2BIG. */
+/*
+ * Begins the run of a node with at most `count` references. first_weak: the first reference is
+ * weak. Returns 0, or -E2BIG when the runs need more than max_bytes.
+ */
 int edges_begin(struct edge_writer *w, uint64_t node, uint64_t count, bool first_weak) must_check;
+/* Ends the run that edges_begin began. */
 void edges_end(struct edge_writer *w);
-/* Call after the last node. */
+/*
+ * Ends a thread's writing after its last node, so that the runs are found in sequence. Returns 0 or
+ * -E2BIG.
+ */
 int edges_finish(struct edge_writer *w) must_check;
 
 static inline uint64_t edges_zigzag_(uint64_t delta)

@@ -54,11 +54,11 @@ struct heap {
 };
 
 /*
- * Opens the index of a dump, building it if there is no suitable one. Returns 0 or a negative
- * errno.
+ * Opens the index of the dump at `path`, building it if no suitable one exists. The caller frees
+ * *ret. Returns 0 or a negative errno.
  */
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings) must_check;
-/* Returns whether a file exists where the index would be. */
+/* Returns whether a readable file exists where heap_open would open the index of this dump. */
 bool heap_index_exists(const char *path, const struct heap_settings *settings);
 void heap_free(struct heap *h);
 DEFINE_CLEANUP(struct heap *, heap_free)
@@ -74,8 +74,8 @@ static inline uint64_t heap_number_at_(const struct heap *h, const void *array, 
 }
 
 /*
- * Returns the immediate dominator, n for the virtual root, or HEAP_NONE for an object that is not
- * reachable.
+ * Returns the immediate dominator of object i, which is n for the virtual root; HEAP_NONE if the
+ * object is not reachable.
  */
 static inline uint64_t heap_idom(const struct heap *h, uint64_t i)
 {
@@ -83,8 +83,8 @@ static inline uint64_t heap_idom(const struct heap *h, uint64_t i)
 }
 
 /*
- * Returns the object before it on a shortest path from a GC root, along strong references if such a
- * path exists, or n for a root.
+ * Returns the object before object i on a shortest path from a GC root, along strong references if
+ * such a path exists; n for a root, HEAP_NONE if the object is not reachable.
  */
 static inline uint64_t heap_path(const struct heap *h, uint64_t i)
 {
@@ -92,8 +92,8 @@ static inline uint64_t heap_path(const struct heap *h, uint64_t i)
 }
 
 /*
- * Returns the retained size in bytes. For the virtual root (i = n) it is the size of all reachable
- * objects.
+ * Returns the retained size of object i in bytes. For the virtual root (i = n) it is the size of
+ * all reachable objects.
  */
 static inline uint64_t heap_retained(const struct heap *h, uint64_t i)
 {
@@ -102,6 +102,7 @@ static inline uint64_t heap_retained(const struct heap *h, uint64_t i)
            << h->size_shift;
 }
 
+/* Returns the class number of object i; that of java.lang.Object if the index is damaged. */
 static inline int32_t heap_class_of(const struct heap *h, uint64_t i)
 {
     uint32_t c =
@@ -109,13 +110,15 @@ static inline int32_t heap_class_of(const struct heap *h, uint64_t i)
     return c < h->dump->classes.len ? (int32_t)c : h->dump->object_class;
 }
 
+/* Returns the offset of object i's sub-record in the dump. */
 static inline uint64_t heap_offset(const struct heap *h, uint64_t i)
 {
     return h->offset_low[i] | (uint64_t)h->offset_high[i] << 32;
 }
 
-/* Reads the object's sub-record. Returns false when the index does not fit the dump. */
+/* Reads the sub-record of object i. Returns false when the index does not fit the dump. */
 bool heap_item(const struct heap *h, uint64_t i, struct hprof_item *ret);
+/* Returns the shallow size of object i in bytes, or 0 when its sub-record cannot be read. */
 uint64_t heap_shallow(const struct heap *h, uint64_t i);
 
 /* Returns the size of an instance if that follows from its class alone, else 0. */
@@ -127,7 +130,7 @@ static inline uint64_t heap_size_by_class(const struct heap_dump *d, int32_t cla
                : 0;
 }
 
-/* Returns the same as heap_shallow, of an item whose class the index has as `class`. */
+/* Returns the shallow size of an item, given its class number, which the index has. */
 static inline uint64_t heap_size_with_class(const struct heap_dump *d,
                                             const struct hprof_item *item, int32_t class)
 {
@@ -146,12 +149,13 @@ static inline uint64_t heap_id(const struct heap *h, uint64_t i)
  */
 void heap_children(const struct heap *h, uint64_t i, uint64_t *ret_first, uint64_t *ret_count);
 /*
- * Stores the same as heap_children, for callers that visit one object after the other: `near` is
- * the *ret_first of a nearby object. For neighbours this needs no search.
+ * Does what heap_children does, for callers that visit one object after the other: `near` is the
+ * *ret_first of a nearby object. For neighbours this needs no search.
  */
 void heap_children_near(const struct heap *h, uint64_t i, uint64_t near, uint64_t *ret_first,
                         uint64_t *ret_count);
 
+/* Returns the object that is child number k, or object 0 if the index is damaged. */
 static inline uint64_t heap_child(const struct heap *h, uint64_t k)
 {
     uint64_t v = heap_number_at_(h, h->children, k);

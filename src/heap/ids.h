@@ -36,7 +36,7 @@ struct heap_ids {
 
 /*
  * Chooses the form for ids from min to max and allocates it. `bits` is the OR of all (id - min).
- * Returns 0 or -ENOMEM.
+ * upper_count: the number of ids or more. Returns 0 or -ENOMEM.
  */
 int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits,
                   uint64_t upper_count) must_check;
@@ -68,7 +68,7 @@ static inline void heap_ids_add(struct heap_ids_adder *a, uint64_t id, uint64_t 
     a->bits |= UINT64_C(1) << (bit % 64);
 }
 
-/* Call after the last id. */
+/* Adds the ids that the adder has collected. Call it after the thread's last heap_ids_add. */
 static inline void heap_ids_add_end(struct heap_ids_adder *a)
 {
     if (a->bits)
@@ -82,6 +82,7 @@ static inline void heap_ids_add_end(struct heap_ids_adder *a)
 int heap_ids_seal(struct heap_ids *m) must_check;
 void heap_ids_release(struct heap_ids *m);
 
+/* Does what heap_ids_find does for a list and an id from min to max. */
 uint64_t heap_ids_find_sorted(const struct heap_ids *m, uint64_t id);
 /* Returns the id for a number below count. */
 uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number);
@@ -142,7 +143,7 @@ static inline void heap_finder_expect(const struct heap_finder *f, uint64_t id)
         __builtin_prefetch(&f->words[(id - m->min) >> m->shift >> 6]);
 }
 
-/* Returns the same as heap_ids_find. */
+/* Returns the number of an id, or HEAP_NONE. */
 static inline uint64_t heap_finder_find(const struct heap_finder *f, uint64_t id)
 {
     const struct heap_ids *m = f->ids;

@@ -16,8 +16,8 @@ struct heap_sources {
 struct heap_incoming;
 
 /*
- * Prepares the table for a heap, which must outlive it. The table is built when a second object is
- * requested. Returns NULL when out of memory.
+ * Prepares the table for a heap, which must exist as long as the table. The table is built when the
+ * sources of a second object are requested. Returns NULL when out of memory.
  */
 struct heap_incoming *heap_incoming_new(const struct heap *h) must_check;
 void heap_incoming_free(struct heap_incoming *in);
@@ -25,6 +25,6 @@ void heap_incoming_free(struct heap_incoming *in);
 int heap_incoming_of(struct heap_incoming *in, uint64_t target,
                      struct heap_sources *out) must_check;
 
-/* Does the same with one search of the dump. */
+/* Replaces the list like heap_incoming_of, with one search of the dump and without a table. */
 int heap_incoming_search(const struct heap *h, uint64_t target,
                          struct heap_sources *out) must_check;

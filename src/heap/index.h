@@ -61,8 +61,9 @@ struct heap_index_file {
 };
 
 /*
- * Lays out the sections according to header.sections[].bytes and maps a new file next to `path`.
- * Returns 0 or a negative errno.
+ * Lays out the sections according to header.sections[].bytes and maps a new file in the folder of
+ * `path`, or in /var/tmp if that folder is not writable (f->nameless). Returns 0 or a negative
+ * errno.
  */
 int heap_index_create(struct heap_index_file *f, const char *path) must_check;
 
@@ -71,7 +72,10 @@ static inline void *heap_index_at(const struct heap_index_file *f, enum heap_sec
     return f->data + f->header.sections[s].offset;
 }
 
-/* The objects of an index whose sections of classes and positions are complete. */
+/*
+ * Returns the heap of an index whose sections of classes and positions are complete. It has no
+ * other sections and need not be freed.
+ */
 static inline struct heap heap_index_view(const struct heap_index_file *f, struct heap_dump *d)
 {
     return (struct heap){.dump = d,
@@ -82,9 +86,16 @@ static inline struct heap heap_index_view(const struct heap_index_file *f, struc
                          .offset_high = heap_index_at(f, HEAP_OFFSET_HIGH)};
 }
 
-/* Stores in the header what identifies the dump. */
+/*
+ * Stores in the header what identifies the dump. mtime_ns: when its file was modified, in ns since
+ * 1970; not stored for a spooled dump.
+ */
 void heap_index_stamp(struct heap_index_header *h, const struct heap_dump *d, uint64_t mtime_ns);
 
-/* Builds the index of a dump in `f`, which the caller commits or discards. */
+/*
+ * Surveys a dump and builds its index in `f`, which the caller commits or discards. path: of the
+ * index. mtime_ns: as in heap_index_stamp. Returns 0 or a negative errno: -EMSGSIZE for a dump of
+ * 2^40 bytes or more.
+ */
 int heap_build(struct heap_dump *d, const struct heap_settings *s, const char *path,
                uint64_t mtime_ns, struct heap_index_file *f) must_check;

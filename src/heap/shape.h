@@ -18,12 +18,15 @@ struct heap_gap {
 };
 
 /*
- * Sets d->shape from the gaps. alignment: the highest possible alignment of the objects, or less
- * than 8 if ids are not addresses. heap_dump_finish_classes must have been called, or the survey.
+ * Sets d->shape from n gaps. alignment: the highest possible alignment of the objects, or less than
+ * 8 if ids are not addresses. Requires heap_dump_finish_classes. Returns 0 or -ENOMEM.
  */
 int heap_shape_infer(struct heap_dump *d, uint32_t alignment, const struct heap_gap *gaps,
                      size_t n) must_check;
 /* Sets the sizes of all classes according to d->shape. */
 void heap_shape_apply(struct heap_dump *d);
-/* Marks the classes that have fields only the VM knows. */
+/*
+ * Sets `injected`, `refs_first` and `words_at` of the JDK's classes whose layout has what only the
+ * VM knows.
+ */
 void heap_shape_mark_injected(struct heap_dump *d);

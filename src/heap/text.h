@@ -13,9 +13,9 @@ struct heap_text {
     enum heap_coder coder;
 };
 
-/* Determines where a String keeps its characters. */
+/* Sets h->strings: where a String keeps its characters. */
 void heap_text_prepare(struct heap *h);
-/* Returns false when the object is not a string or has no characters. */
+/* Finds the characters of object i. Returns false when the object is not a string or has none. */
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret);
 
 /*
