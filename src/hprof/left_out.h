@@ -22,8 +22,9 @@ struct left_out {
 };
 
 /*
- * Leaves out the frame at a position of a stack that has this number of frames. The positions of
- * one stack are added in ascending order, before those of the next.
+ * Leaves out the frame at position `at` of the stack of `trace`, which has this number of frames.
+ * The positions of one stack are added in ascending order, before those of the next. Returns 0 or
+ * -ENOMEM.
  */
 int left_out_add(struct left_out *l, uint32_t trace, uint32_t frames, uint32_t at) must_check;
 void left_out_release(struct left_out *l);
@@ -34,6 +35,7 @@ uint32_t left_out_count(const struct left_out *l, uint32_t trace);
 uint32_t left_out_recorded(const struct left_out *l, uint32_t trace, uint32_t shown);
 /*
  * Returns the position at which a frame is shown or, for one that is left out, the position of the
- * frame that called it. UINT32_MAX, which stands for no frame, is returned unchanged.
+ * frame that called it; if nothing called the agent, that of the last frame that is shown.
+ * UINT32_MAX, which stands for no frame, is returned unchanged.
  */
 uint32_t left_out_shown(const struct left_out *l, uint32_t trace, uint32_t recorded);

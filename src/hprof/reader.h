@@ -43,7 +43,11 @@ struct hprof_record {
     bool cut;        /* the file ends within the record */
 };
 
-/* Fails like hprof_header_read. The bytes must outlive the reader. */
+/*
+ * Reads the header of a file's bytes, which must outlive the reader. Returns 0; -EBADMSG when the
+ * bytes do not begin like HPROF or are too short; -ENOTSUP for HPROF's text format; -EINVAL for an
+ * unknown version or size of ids.
+ */
 int hprof_reader_init(struct hprof_reader *r, const void *bytes, uint64_t len) must_check;
 /*
  * Reads the next record. Returns false at the end, with the reason in r->end. Tags that the
@@ -115,7 +119,7 @@ static inline struct hprof_items hprof_items_of(const uint8_t *start, const uint
     return (struct hprof_items){start, end, id_size};
 }
 
-/* Reads a sub-record that is neither instance nor array. Returns the same as hprof_item_next. */
+/* Reads a sub-record that is neither instance nor array. Returns what hprof_item_next returns. */
 int hprof_item_other(struct hprof_items *it, struct hprof_item *ret) must_check;
 
 /*
@@ -199,10 +203,15 @@ struct hprof_static {
     uint64_t value; /* raw bits: an id, an int, a double's bits */
 };
 
-/* Returns -EBADMSG when the item is not a class or is malformed. */
+/*
+ * Reads the parts of a class. Returns 0, or -EBADMSG when the item is not a class or is malformed.
+ */
 int hprof_class_read(const struct hprof_item *item, unsigned id_size,
                      struct hprof_class *ret) must_check;
-/* Reads the next entry of statics_at or constants_at. Returns false when it is malformed. */
+/*
+ * Reads the next entry of statics_at or, with `constant`, of constants_at. Returns false when the
+ * entry is malformed.
+ */
 bool hprof_static_read(struct cursor *c, unsigned id_size, bool constant, struct hprof_static *ret);
 
 /* Returns a value of a basic type at p as raw bits. The caller has checked that the bytes exist. */

@@ -189,9 +189,16 @@ void redump_substitute(struct redump *r, uint64_t id, uint64_t ours);
 void redump_emit_binary(struct redump *r);
 
 /* redump_emit.c */
-/* Return our serial number for a thread and for a trace of the dump. */
+/*
+ * Return our serial number for a thread and for a trace of the dump; those for unknown ones if the
+ * first pass did not find them.
+ */
 uint32_t redump_thread(const struct redump *r, uint32_t serial);
 uint32_t redump_trace(const struct redump *r, uint32_t serial);
-/* Returns our serial number of the trace where the object of a sub-record was allocated. */
+/*
+ * Returns our serial number of the trace where the object of a sub-record was allocated, or that of
+ * the empty trace if it is unknown.
+ */
 uint32_t redump_object_trace(const struct redump *r, const uint8_t *at);
+/* Makes the second pass: writes the records and the heap dump to our stream. */
 void redump_emit(struct redump *r, struct cursor file);

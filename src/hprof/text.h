@@ -25,7 +25,7 @@ struct hprof_text {
 
 /*
  * Writes the first line, the preamble and the separator. `created` is the time in the first line; 0
- * leaves all of this out (cpu=old).
+ * leaves all of this out (cpu=old). Returns 0 or the failure of hprof_text_flush.
  */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
 /*
@@ -33,6 +33,7 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
  * out, with the beginning of a section that the functions below write. 64 bytes suffice.
  */
 bool hprof_text_begins(const void *bytes, size_t len);
+/* Passes what is buffered to the sink. Returns 0 or the first failure. */
 int hprof_text_flush(struct hprof_text *t);
 void hprof_text_release(struct hprof_text *t);
 
@@ -40,12 +41,16 @@ void hprof_text_thread_start(struct hprof_text *t, uint64_t object, uint32_t ser
                              const char *name, const char *group);
 void hprof_text_thread_end(struct hprof_text *t, uint32_t serial);
 
-/* Writes a TRACE, which frames follow, or none. With thread 0 the thread is not written. */
+/*
+ * Writes the first line of a TRACE. The caller then writes its frames or, if it has none,
+ * hprof_text_trace_empty. With thread 0 the thread is not written.
+ */
 void hprof_text_trace(struct hprof_text *t, uint32_t serial, uint32_t thread);
 void hprof_text_trace_empty(struct hprof_text *t);
 /*
- * A source of NULL is written as "Unknown Source". line is positive or HPROF_LINE_*; without a line
- * it reads "Unknown line".
+ * Writes a frame of a TRACE. A source of NULL is written as "Unknown Source". line: a line number
+ * or HPROF_LINE_*, of which HPROF_LINE_COMPILED is written as "Compiled method" and the others as
+ * "Unknown line".
  */
 void hprof_text_frame(struct hprof_text *t, const char *method, const char *source, int32_t line);
 
@@ -61,8 +66,9 @@ void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when
 void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *site);
 void hprof_text_sites_end(struct hprof_text *t);
 /*
- * Sections that we add after SITES: the standard errors of live figures that are estimates, by
- * rank, and then of all of them.
+ * Write a section that we add after SITES: the standard errors of live figures that are estimates,
+ * by rank in SITES, and at its end that of all live bytes (all_bytes). `below` is the number of
+ * sites whose live bytes are not above their error, and below_bytes the sum of these bytes.
  */
 void hprof_text_live_errors_begin(struct hprof_text *t);
 void hprof_text_live_error(struct hprof_text *t, uint32_t rank, uint64_t bytes, uint64_t objects);
@@ -71,7 +77,7 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
 
 /*
  * Writes a section that we add after SITES: the estimate of the objects that the counts do not
- * include. Writes nothing for 0 objects.
+ * include; for 0 objects, that no samples were taken.
  */
 void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects);
 
@@ -103,8 +109,8 @@ void hprof_text_old(struct hprof_text *t, uint64_t count, const char *callee, co
                     uint64_t ms);
 
 /*
- * Monitors. The class is a JVM descriptor ("Ljava/lang/Object;"); thread 0 is unknown. WAIT and
- * WAITED lines appear between others as they happen. Timeout and time are in milliseconds.
+ * Write a WAIT and a WAITED line, which appear between others as they happen. descriptor: the
+ * monitor's class ("Ljava/lang/Object;"). timeout_ms, time_ms: milliseconds. Thread 0 is unknown.
  */
 void hprof_text_wait(struct hprof_text *t, const char *descriptor, int64_t timeout_ms,
                      uint32_t thread);
@@ -115,7 +121,10 @@ void hprof_text_monitors_begin(struct hprof_text *t);
 /* Writes a thread of MONITOR DUMP. state: JVMTI_THREAD_STATE bits. */
 void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t trace,
                                 uint32_t state);
-/* owner 0 means that the monitor is not owned. */
+/*
+ * Writes a monitor of MONITOR DUMP. owner: the thread, or 0 when the monitor is not owned. entries:
+ * how often the owner has entered it.
+ */
 void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner,
                         uint32_t entries, const uint32_t *enterers, size_t n_enterers,
                         const uint32_t *waiters, size_t n_waiters);
@@ -140,7 +149,10 @@ void hprof_text_constant(struct hprof_text *t, uint32_t index, uint64_t id);
 void hprof_text_object(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace,
                        const char *class_name, uint64_t class_id);
 void hprof_text_field(struct hprof_text *t, const char *name, uint64_t id);
-/* class_name is the array's own class. class_id is 0 for arrays of primitives. */
+/*
+ * Writes an array of n elements. class_name is the array's own class. class_id is 0 for arrays of
+ * primitives.
+ */
 void hprof_text_array(struct hprof_text *t, uint64_t id, uint64_t size, uint32_t trace, uint32_t n,
                       const char *class_name, uint64_t class_id);
 void hprof_text_element(struct hprof_text *t, uint32_t index, uint64_t id);
