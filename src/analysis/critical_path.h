@@ -68,20 +68,20 @@ const char *path_state_name(enum path_state state);
 int critical_path(const struct timeline *t, const struct path_options *o,
                   struct critical_path *ret) must_check;
 /*
- * Computes the range of the path without walking it. ret_end is the node at which it ends. Errors
- * as above.
+ * Computes the range of the path without walking it. *ret_end is the node at which the path ends.
+ * Returns 0, -ENOENT or -EPROTO, for the same reasons as critical_path.
  */
 int critical_path_range(const struct timeline *t, const struct path_options *o, uint64_t *ret_from,
                         uint64_t *ret_to, uint32_t *ret_end) must_check;
 void critical_path_release(struct critical_path *p);
 /*
  * path_delays.c: turns the part of running segments in which the thread had no processor into
- * PATH_PREEMPTED. Its place within the segment is inferred.
+ * PATH_PREEMPTED. The place of that part within a segment is inferred. Returns 0 or -ENOMEM.
  */
 int path_split_delays(const struct timeline *t, struct critical_path *p) must_check;
 /*
  * path_spread.c: estimates how much the path's length would vary from run to run, as far as the
- * path shows it: a standard deviation in ns.
+ * path shows it. *ret is a standard deviation in ns. Returns 0 or -ENOMEM.
  */
 int path_spread(const struct timeline *t, const struct critical_path *p, double *ret) must_check;
 /*
@@ -97,18 +97,19 @@ struct path_shares {
 
 /*
  * Computes how much of the path's time lies inside the sections of each class's locks, whatever the
- * thread does there.
+ * thread does there. h: the holds of these locks. Returns 0 or -ENOMEM.
  */
 int path_lock_shares(const struct timeline *t, const struct critical_path *p, const struct holds *h,
                      struct path_shares *ret) must_check;
 
 /*
- * Computes the same for all locks, for the path that these options describe. What the timeline's
- * index already contains is not computed again.
+ * Computes the shares of all locks, as path_lock_shares does, in the path p that `o` describes.
+ * Copies them from the timeline's index if path_shares_known returns true. Returns 0 or a negative
+ * errno.
  */
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
                    struct path_shares *ret) must_check;
-/* Returns whether the index contains everything that path_shares_of needs. */
+/* Returns whether the timeline's index contains the shares of the path that `o` describes. */
 bool path_shares_known(const struct timeline *t, const struct path_options *o);
 
 struct path_method {
@@ -123,7 +124,7 @@ struct path_methods {
 /*
  * Computes which methods were on the stacks of the path's segments, leaving out segments for which
  * `skip` is set (NULL: none). Only the ends of a run are recorded, so a run counts for the methods
- * that were on the stack at both ends.
+ * that were on the stack at both ends. Returns 0 or -ENOMEM.
  */
 int path_methods(const struct timeline *t, const struct critical_path *p, const uint8_t *skip,
                  struct path_methods *ret) must_check;
@@ -135,16 +136,17 @@ struct path_frames {
 
 /*
  * Returns what a thread had on its stack during a segment, as far as its records show: for a wait
- * the stack of the wait; for a run the frames of the program that were there before and after it.
- * kinds: idle_frame_roles() of the timeline.
+ * the stack of the wait; for a run the frames of the program that were on the stack before and
+ * after the run. kinds: idle_frame_roles() of the timeline.
  */
 struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
                                const struct path_segment *s);
 struct unknown_table;
 
 /*
- * Computes the path, the shares of locks and the waits for unknown owners (unknown_owners.h). For a
- * large timeline it uses several threads.
+ * Computes the path, the shares of locks and the waits for unknown owners (unknown_owners.h), with
+ * two threads for a large timeline. Returns 0, or an error of critical_path or path_shares_of,
+ * after which nothing needs to be released.
  */
 int critical_path_and_shares(struct timeline *t, const struct path_options *o,
                              struct critical_path *ret, struct path_shares *ret_shares,

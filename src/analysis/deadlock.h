@@ -20,6 +20,7 @@ struct deadlocks {
     VEC(struct deadlock) list;
 };
 
+/* Finds the deadlocks that exist at the end of the recording. Returns 0 or -ENOMEM. */
 int deadlocks_find(const struct timeline *t, struct deadlocks *ret) must_check;
 void deadlocks_release(struct deadlocks *d);
 /*

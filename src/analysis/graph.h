@@ -52,8 +52,9 @@ struct graph_seen {
 };
 
 /*
- * Returns the same as graph_state. A series of questions along one thread, in either direction,
- * takes one step per node in total, even when there are millions of instants.
+ * Returns what graph_state returns. A series of questions along one thread, in either direction,
+ * takes one step per node in total, even when there are millions of instants. seen: for the
+ * questions about this thread.
  */
 static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
                                         struct graph_seen *seen)
@@ -93,7 +94,7 @@ static inline bool graph_woken_at(const struct timeline *t, const struct tl_node
     return at->prev >= n || *ret_cause >= tl_node(t, graph_wait_start(t, n)).time;
 }
 
-/* Returns whether graph_woken_at is true of a node, which is read here. */
+/* Returns whether graph_woken_at is true of node n. */
 static inline bool graph_woken(const struct timeline *t, uint32_t n)
 {
     const struct tl_node at = tl_node(t, n);
@@ -114,7 +115,8 @@ static inline bool graph_carried(const struct timeline *t, const struct tl_node 
 }
 
 /*
- * Returns the thread's first delay that ends after a time. The delays of one thread do not overlap.
+ * Returns the index of the thread's first delay that ends after a time or, if there is none, the
+ * index after the thread's delays. The delays of one thread do not overlap.
  */
 static inline size_t graph_delay_after(const struct timeline *t, uint32_t thread, uint64_t time)
 {

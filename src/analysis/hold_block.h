@@ -57,8 +57,8 @@ struct hold_bits {
 };
 
 /*
- * Writes the first columns of a block to memory that has room for HOLD_BLOCK_BYTES, and returns how
- * many bytes it has.
+ * Writes the first `columns` columns of a block to memory that has room for HOLD_BLOCK_BYTES.
+ * Returns how many bytes the block takes.
  */
 size_t hold_block_put(const struct hold_values *values, int columns, uint8_t *to);
 /* Begins to read the next block. Returns false at the end, or when the block is damaged. */
@@ -73,7 +73,7 @@ static inline uint64_t hold_block_get(const struct hold_bits *b, enum hold_colum
     return le64toh(word) >> (bit & 7) & ((UINT64_C(1) << width) - 1);
 }
 
-/* Reads a column of the whole block. */
+/* Reads a column of the whole block: n values into `ret`. */
 static inline void hold_block_column(const struct hold_bits *b, enum hold_column column,
                                      uint64_t ret[HOLD_BLOCK])
 {

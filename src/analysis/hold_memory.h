@@ -16,9 +16,12 @@
  * not full. Returns 0 or -ENOMEM; holds_release frees them in either case.
  */
 int holds_reserve(struct holds *h, const struct timeline *t, bool links) must_check;
-/* Reports how many slots are in use. */
+/* Sets how many slots are in use; with links, the memory after these is prefaulted. */
 void holds_filled(struct holds *h, size_t slots);
-/* Reports that no more slots will be used. */
+/*
+ * Ends the prefaulting, because no more slots will be used. Without links also frees the slots,
+ * since all holds are packed.
+ */
 void holds_complete(struct holds *h);
 /* Packs the first n holds of a chunk of slots. Returns where they are, or NULL without memory. */
 const uint8_t *holds_pack(struct holds *h, size_t chunk, size_t n) must_check;
@@ -29,6 +32,7 @@ struct hold_order {
     VEC(uint8_t) bytes; /* three more may be read */
 };
 
+/* Appends the thread of the hold that was opened last. Returns 0 or -ENOMEM. */
 int hold_order_add(struct hold_order *o, uint32_t thread) must_check;
 
 static inline uint32_t hold_order_get(const struct hold_order *o, size_t i)
@@ -53,7 +57,7 @@ int holds_settle(struct holds *h, const struct hold_order *order) must_check;
 uint64_t hold_end_settled(const struct holds *h, uint32_t thread, uint64_t start, uint64_t end,
                           uint32_t object, uint32_t stack, bool by_median);
 
-/* Returns unsure_us of such a hold, which cannot exceed the thread's end. */
+/* Returns unsure_us of a hold whose end was not observed, which cannot exceed the thread's end. */
 static inline uint32_t hold_unsure_settled(const struct holds *h, uint32_t thread, uint64_t start,
                                            uint64_t unsure_us)
 {

@@ -123,9 +123,12 @@ static inline uint64_t hold_number(uint32_t thread, size_t i)
     return (uint64_t)thread << 32 | i;
 }
 
-/* Reads the i-th hold of a thread. */
+/* Reads the i-th hold of a thread. The ends that were not observed have been inferred. */
 struct hold_read hold_of(const struct holds *h, uint32_t thread, size_t i);
-/* Reads a chunk of a thread, given its number within the thread. */
+/*
+ * Reads a chunk of a thread, given its number within the thread. side: the field of hold_side to be
+ * read into ret->side.
+ */
 void holds_read(const struct holds *h, uint32_t thread, size_t chunk, enum hold_side_field side,
                 struct hold_piece *ret);
 
@@ -145,6 +148,10 @@ static inline uint64_t hold_latest(uint64_t start, uint64_t end, uint64_t unsure
 /* Selects the locks that count; NULL selects all. */
 typedef bool holds_want(const struct timeline *t, uint32_t object, void *arg);
 
+/*
+ * Finds the holds of the locks that `want` selects. The caller releases *ret. Returns 0, -ENOMEM,
+ * or -E2BIG when the timeline has too many objects.
+ */
 int holds_collect(const struct timeline *t, holds_want *want, void *arg,
                   struct holds *ret) must_check;
 /* Collects holds like holds_collect, with links. */

@@ -98,17 +98,20 @@ struct stats_filter {
     bool only_threads;
 };
 
+/* Computes the tables of the waits that a filter selects. Returns 0 or -ENOMEM. */
 int monitor_stats(const struct timeline *t, const struct stats_filter *f,
                   struct monitor_stats *ret) must_check;
 
 /*
- * The recorded holds that overlap the range from `from` to `to`, with the time that they have in
- * it, the largest total first. The caller releases the vector.
+ * The recorded holds of the selected threads and objects that overlap the range from `from` to
+ * `to`, with the time that they have in it, the largest total first. The caller releases the
+ * vector.
  */
 struct hold_table {
     VEC(struct hold_stats) rows;
 };
 
+/* Computes this table. Returns 0 or -ENOMEM. */
 int hold_stats(const struct timeline *t, const struct holds *h, const struct stats_filter *f,
                struct hold_table *ret) must_check;
 

@@ -35,9 +35,9 @@ struct path_samples {
 };
 
 /*
- * Reads from a recording what ran on the path of its timeline; other files yield nothing. idle:
- * treats waits for work as waits, so that no segment is marked as idle. Returns 0, -ENOMEM or an
- * error of reading; for an unchecked timeline also -EPROTO.
+ * Reads from the recording `file` what ran on the path of its timeline; other files yield nothing.
+ * idle: treats waits for work as waits, so that no segment is marked as idle. Returns 0, -ENOMEM or
+ * an error of reading; for an unchecked timeline also -EPROTO.
  */
 int path_samples(const struct timeline *t, const char *file, bool idle,
                  const struct critical_path *p, struct path_samples *ret) must_check;

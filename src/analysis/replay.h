@@ -73,7 +73,10 @@ static inline uint64_t replay_wake_up(const struct replay *r, const struct tl_no
     return (uint64_t)(sleeps * (double)wake_up);
 }
 
-/* Returns what remains of a thread's own time; *saved is the thread's. */
+/*
+ * Returns what remains of a thread's own time when *saved, the thread's saved time, is subtracted
+ * from it, and reduces *saved by as much.
+ */
 static inline uint64_t replay_left(int64_t *saved, uint64_t own)
 {
     int64_t less = MIN(*saved, (int64_t)own);
@@ -117,9 +120,10 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 /* Returns whether the timeline is small enough for replay_arbitrated. */
 bool replay_arbitrates(const struct timeline *t);
 /*
- * Replays twice with locks given in the order in which threads arrive in the new schedule. Returns
- * 1; 0 when one of the replays cannot continue, in which case the times are undefined; or -ENOMEM.
- * holds: those of all locks, with links; it sets their releases. Each times has room for all nodes.
+ * Replays twice with locks given in the order in which threads arrive in the new schedule. holds:
+ * the holds of all locks, with links, whose `release` this function sets. Each array of times has
+ * room for all nodes. Returns 1; 0 when the timeline is too large (replay_arbitrates) or one of the
+ * replays cannot continue, in which case the times are undefined; or -ENOMEM.
  */
 int replay_arbitrated(struct replay replays[2], const struct holds *holds,
                       uint64_t *const times[2]) must_check;
@@ -187,20 +191,22 @@ enum { KEPT_MORE = 2 };
 size_t replay_kept_times(const struct timeline *t);
 /*
  * Starts to compute the threads' own times for n replays of the same sections by the same factor.
- * There is room for n + KEPT_MORE numbers of each of n_times nodes, a power of two unless it is the
- * number of all nodes (then the new times of all nodes are there at the end). from and to are two
- * moments of the recording, in order, whose new times are wanted.
+ * `times` has room for n + KEPT_MORE numbers of each of n_times nodes, a power of two unless it is
+ * the number of all nodes (then it holds the new times of all nodes at the end). from and to are
+ * two moments of the recording, in order, whose new times are wanted. Returns 0, -ENOMEM, or
+ * -ERANGE when no second thread can be created and the times of all nodes do not fit; the caller
+ * releases *ret in any case.
  */
 int replay_kept_begin(struct replay_kept *ret, const struct timeline *t, struct replay *replays,
                       size_t n, uint64_t *times, size_t n_times, uint64_t from,
                       uint64_t to) must_check;
-/*
- * Replays to the end. Returns 0, -ERANGE when a waker's time is no longer available, -EPROTO or
- * -ENOMEM.
- */
+/* Replays to the end. Returns 0, -ERANGE when a waker's time is no longer available, or -ENOMEM. */
 int replay_kept_end(struct replay_kept *k) must_check;
 void replay_kept_release(struct replay_kept *k);
-/* Returns the new time of a moment in one of the replays, as a thread experiences it. */
+/*
+ * Returns the new time of a moment in one of the replays, as a thread experiences it. which:
+ * KEPT_FROM or KEPT_TO.
+ */
 uint64_t replay_kept_moment(const struct replay_kept *k, size_t replay, int which, uint32_t thread);
 /* Returns the new time of a thread's last node in one of the replays. */
 uint64_t replay_kept_last(const struct replay_kept *k, size_t replay, uint32_t thread);

@@ -29,10 +29,17 @@ struct cpu_excess {
  */
 double cpu_excess_doubt(const struct cpu_excess *e);
 
+/* Adds the CPU time of a request and the samples in it. */
 void cpu_check_add(struct cpu_check *check, const struct request_cpu *cpu, double weight);
-/* Returns the mean number of samples for which one stands: of requests, and of those left out. */
+/*
+ * Returns the mean number of samples for which one sample of these requests stands, including those
+ * that were left out.
+ */
 double cpu_check_mean(const struct cpu_check *check);
-/* interval_ns: CPU time between samples. mean: of cpu_check_mean. */
+/*
+ * Returns how much of the CPU time the samples do not confirm. interval_ns: the CPU time between
+ * two samples. mean: the result of cpu_check_mean.
+ */
 struct cpu_excess cpu_check_excess(const struct cpu_check *check, double interval_ns, double mean);
 /* Returns the part of an excess that is in a part of the CPU time, such as that of one thread. */
 struct cpu_excess cpu_excess_of(const struct cpu_excess *all, const struct cpu_check *check,

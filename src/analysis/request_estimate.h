@@ -35,8 +35,9 @@ struct estimate {
 };
 
 /*
- * All requests are added to a sample, and then all of them once more, because the spread of a
- * request depends on the others in its stratum. Return 0 or -ENOMEM.
+ * Add a request to a sample. Call estimate_sample_add, which returns 0 or -ENOMEM, for all
+ * requests, and then estimate_sample_spread for all of them, because the spread of a request
+ * depends on the others in its stratum.
  */
 int estimate_sample_add(struct estimate_sample *s, uint32_t stratum, double weight) must_check;
 void estimate_sample_spread(struct estimate_sample *s, uint32_t stratum, double weight);

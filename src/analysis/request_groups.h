@@ -63,8 +63,8 @@ struct request_group {
 };
 
 /*
- * Returns 0, -ENOENT (no request of the name is slow) or -ENOMEM. Texts live as long as the ledger,
- * the timeline and the requests.
+ * Explains the slow requests of a name. Texts live as long as the ledger, the timeline and the
+ * requests. Returns 0, -ENOENT (no request of the name is slow) or -ENOMEM.
  */
 int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
                   uint32_t name, const struct group_options *o,
@@ -117,5 +117,6 @@ struct request_times {
  */
 int request_times(const struct requests *r, const struct group_options *o,
                   struct request_times *ret) must_check;
+/* Returns whether a thread worked for one of the requests at this time, in ns since 1970. */
 bool request_times_hold(const struct request_times *t, uint64_t thread, int64_t time_ns);
 void request_times_release(struct request_times *t);

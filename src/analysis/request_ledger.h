@@ -79,7 +79,10 @@ struct thread_activities {
 
 struct request_ledger;
 
-/* Both must outlive the ledger. Returns 0 or -ENOMEM. */
+/*
+ * Creates the ledger of requests and their timeline, both of which must outlive it. Returns 0 or
+ * -ENOMEM.
+ */
 int request_ledger_new(struct request_ledger **ret, const struct requests *r,
                        const struct timeline *t) must_check;
 void request_ledger_free(struct request_ledger *l);
@@ -110,6 +113,7 @@ struct request_cpu {
     uint64_t left_out_ns, left_out_samples;
 };
 
+/* Computes the CPU time of a request. Returns 0 or -ENOMEM. */
 int request_cpu(struct request_ledger *l, const struct request *q,
                 struct request_cpu *ret) must_check;
 
@@ -127,14 +131,17 @@ uint64_t request_unconfirmed_ns(const struct request_ledger *l, const struct req
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_activities *ret) must_check;
 /*
- * Finds what the threads for which a part waited did: the owners of the lock, the thread that ended
- * the wait, or the worker that was busy while the task lay in the queue. Nothing is added where
- * that is unknown.
+ * Appends to *ret what the threads for which a part waited did: the owners of the lock, the thread
+ * that ended the wait, or the worker that was busy while the task lay in the queue. Appends nothing
+ * where that is unknown. Returns 0 or -ENOMEM.
  */
 int request_part_culprits(struct request_ledger *l, const struct request_part *p,
                           struct thread_activities *ret) must_check;
 
-/* Returns a frame's method, "package.Class.method", and its line, 0 when it is unknown. */
+/*
+ * Returns the method, "package.Class.method", of the i-th frame. Stores its line, 0 when unknown,
+ * in *ret_line, which may be NULL.
+ */
 const char *frames_ref_method(const struct request_ledger *l, const struct frames_ref *f,
                               uint32_t i, uint32_t *ret_line);
 /*

@@ -96,10 +96,17 @@ uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_
  */
 struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, uint64_t floor,
                              uint64_t at);
-/* Returns when the thread's stretch that holds `at` ends. */
+/*
+ * Returns when the thread's stretch that holds `at` ends: at its next state, or when the timeline
+ * ends.
+ */
 uint64_t ledger_until(const struct request_ledger *l, uint32_t thread, uint64_t at);
+/* Returns whether a thread in this state waits for another one. */
 bool ledger_is_blocked(enum tl_kind kind);
-/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
+/*
+ * Returns the index of the thread's first sample from start on, and stores the index after its last
+ * sample before `end` in *ret_end.
+ */
 size_t ledger_samples(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                       size_t *ret_end);
 /*

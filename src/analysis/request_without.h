@@ -17,7 +17,7 @@ struct request_without {
 };
 
 /*
- * Answers for each of the group's first n causes. Requests whose details were not kept are
+ * Computes ret[k] for each of the group's first n causes. Requests whose details were not kept are
  * represented by kept ones of about the same latency. Returns 0 or -ENOMEM.
  */
 int request_without(struct request_ledger *l, const struct requests *r,

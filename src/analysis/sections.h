@@ -22,14 +22,14 @@ struct hold_list {
 
 /*
  * Takes the holds of all locks from the timeline if it has them, and otherwise collects those that
- * are wanted.
+ * `want` selects. Returns 0 or an error of holds_collect.
  */
 int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want,
                    void *arg) must_check;
 void hold_list_release(struct hold_list *l);
 /*
- * Stores the holds with the timeline if it has an index. h NULL: collects them first. Returns 0 or
- * a negative errno.
+ * Stores the holds of all locks, h, with the timeline if it has an index without them. h NULL:
+ * collects them first. Returns 0 or a negative errno.
  */
 int hold_list_keep(struct timeline *t, const struct holds *h) must_check;
 
@@ -41,8 +41,8 @@ int hold_list_keep(struct timeline *t, const struct holds *h) must_check;
 enum hold_ends { HOLD_ENDS_LIKELY, HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE, HOLD_ENDS };
 
 /*
- * Computes by how many ns the time inside the sections of these locks can be below, and above, the
- * likely time, because ends are inferred. The results saturate.
+ * Computes by how many ns the time inside the sections of the wanted locks can be below, and above,
+ * the likely time, because ends are inferred. wanted: per object. The results saturate.
  */
 void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const uint8_t *wanted,
                       uint64_t *ret_less, uint64_t *ret_more);
@@ -77,8 +77,8 @@ int sections_init(struct sections *ret, const struct timeline *t, const struct h
                   const uint8_t *wanted) must_check;
 void sections_release(struct sections *s);
 /*
- * Returns how many ns of [start, end) lie inside. Neither start nor end may lie before those of the
- * thread's previous question. The second function answers for each end that may be assumed.
+ * Return how many ns of [start, end) lie inside; sections_inside_all stores that for each end that
+ * may be assumed. Neither start nor end may lie before those of the thread's previous question.
  */
 uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
                          enum hold_ends ends);

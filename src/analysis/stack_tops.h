@@ -15,7 +15,10 @@ struct stack_tops {
     size_t has_words;
 };
 
-/* Determines which top methods are on which stacks, unless there are very many. */
+/*
+ * Determines which top methods are on which stacks. If these are very many, or memory runs out,
+ * `has` is NULL and stack_tops_has searches the stacks.
+ */
 struct stack_tops stack_tops_find(const struct timeline *t);
 /* Returns whether a method is on a stack. */
 bool stack_tops_scan(const struct timeline *t, uint32_t stack, uint32_t method);

@@ -16,7 +16,7 @@ struct unknown_table {
 
 /*
  * Counts the waits that overlap a range in ns; to = 0: no upper end. The timeline keeps the result
- * for all of it. Returns 0 or -ENOMEM.
+ * for the whole recording. Returns 0 or -ENOMEM.
  */
 int unknown_owners_find(struct timeline *t, uint64_t from, uint64_t to,
                         struct unknown_table *ret) must_check;

@@ -55,8 +55,15 @@ struct what_if_answer {
  * need not be checked before (timeline_check_tables).
  */
 bool what_if_checks(const struct timeline *t);
+/*
+ * Replays the path that `o` describes with shorter sections. Returns 0 or an error of critical_path
+ * or holds_collect.
+ */
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
             struct what_if_answer *ret) must_check;
 
-/* Replays only, for tests: writes the new time of every node into times (n_nodes elements). */
+/*
+ * Replays only, for tests: writes the new time of every node into times (n_nodes elements). Returns
+ * 0 or an error of holds_collect.
+ */
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times) must_check;
