@@ -73,7 +73,10 @@ static inline bool code_is_interpreter(const struct code_cache *c, uint64_t pc)
     return pc - c->interpreter < c->interpreter_end - c->interpreter;
 }
 
-/* Finds the code at pc; false when there is none (free memory, not in the cache, or a fault). */
+/*
+ * Finds the code at pc. Returns false when there is none (free memory, not in the cache, or a
+ * fault).
+ */
 bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
                struct code_blob *ret);
 /* Prefetches what code_find reads first. */
@@ -101,8 +104,8 @@ struct code_scope {
 };
 
 /*
- * Starts at pc: uses the description of that very address, or of the next one that has a
- * description. False on a fault.
+ * Begins with the methods at pc: uses the description of that very address, or of the next one that
+ * has a description. Returns false on a fault or when the nmethod's tables are malformed.
  */
 bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
                     const struct code_blob *blob, uint64_t pc);
@@ -113,8 +116,8 @@ bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const s
 void code_fetch_scopes(const struct code_cache *c, const struct memory *m,
                        const struct code_blob *blob, uint64_t pc);
 /*
- * Stores the next method. Returns false at the end or on a fault. An nmethod without descriptions
- * returns its own method once, with bci 0.
+ * Stores the next method. For an nmethod without descriptions that is its own method, once, with
+ * bci 0. Returns false at the end, on a fault, or when the description is malformed.
  */
 bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
 

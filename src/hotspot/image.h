@@ -44,8 +44,8 @@ int image_u32(const struct hotspot_image *image, uint64_t address, uint32_t *ret
 int image_string(const struct hotspot_image *image, uint64_t address, char *ret,
                  size_t size) must_check;
 /*
- * Returns a NUL-terminated text of libjvm: where it is, or a copy in `copy` if the image is not in
- * place; NULL where image_string fails.
+ * Returns a NUL-terminated text of libjvm: the original, or a copy in copy[size] if the image is
+ * not in place. Returns NULL where image_string fails.
  */
 const char *image_text(const struct hotspot_image *image, uint64_t address, char *copy,
                        size_t size);

@@ -73,12 +73,12 @@ int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout
 
 /*
  * Reads only what hotspot_flag_address and the functions after it need, from a VM of any version.
- * Returns 0, or -ENOTSUP when its tables do not have it.
+ * Returns 0, or -ENOTSUP when the VM's tables lack some of it.
  */
 int hotspot_layout_read_flags(const struct hotspot_image *image,
                               struct hotspot_layout *ret) must_check;
 
-/* Returns the address of a VM flag by its name ("CheckJNICalls"); 0 when there is no such flag. */
+/* Returns the address of the value of a VM flag ("CheckJNICalls"); 0 when there is no such flag. */
 uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
                               const struct hotspot_image *image, const char *name);
 /* Returns the value of a boolean flag of the VM, and false also when there is no such flag. */
@@ -94,10 +94,10 @@ bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hot
  */
 extern const char *const hotspot_archive_texts[], *const hotspot_archive_switches[];
 /*
- * Returns the one of them that is set, or NULL. A class that was changed is left out of the
- * archive. Where it is one that every archive needs, such as java.lang.Thread, the VM writes none,
- * and JDK 25 and later exit with 1. Recording the profile of a cache (-XX:AOTMode=record) is such a
- * run as well.
+ * Returns the name of the first of these flags that is set, or NULL. Such a VM leaves classes that
+ * were changed out of the archive. If every archive needs one of them, such as java.lang.Thread,
+ * the VM writes no archive, and JDK 25 and later exit with 1. Recording the profile of a cache
+ * (-XX:AOTMode=record) is such a run as well.
  */
 const char *hotspot_archive_flag(const struct hotspot_layout *layout,
                                  const struct hotspot_image *image);

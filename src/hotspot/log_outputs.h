@@ -21,11 +21,11 @@ struct log_output {
     struct log_text decorators; /* "uptime,level,tags" or "none" */
 };
 
-/* Parses a line without its newline. False when it is about something else. */
+/* Parses a line without its newline. Returns false when the line does not describe an output. */
 bool log_output_read(struct log_text line, struct log_output *ret);
 /*
- * The level of lines that have this tag and no other. *ret_named: a selection with that tag
- * determines it, and not one for all tags.
+ * Returns the level at which an output logs the lines that have this tag and no other. *ret_named:
+ * a selection of this tag, not one of all tags, determines the level.
  */
 enum log_level log_output_level(const struct log_output *o, const char *tag, bool *ret_named);
 /* Returns the word for a level, as in a selection. */

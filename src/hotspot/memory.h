@@ -37,17 +37,24 @@ int memory_guard_init(void) must_check;
 /* Returns the number of faults that loads have survived so far. */
 uint64_t memory_guard_faults(void);
 
-/* Reads a word by the guarded instruction (memory.c). address must be a multiple of eight. */
+/*
+ * Reads a word by the guarded instruction (memory.c). address must be a multiple of eight. Returns
+ * false on a fault.
+ */
 bool memory_load_word(uint64_t address, uint64_t *ret);
 
+/* Reads a word from an image. Returns false, and leaves *ret unchanged, when m->read fails. */
 bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret);
 /*
- * Reads from any address and of any length. After a failure, what was read before it remains in
- * `bytes`.
+ * Reads len bytes from any address. Returns false on a fault; what was read before it then remains
+ * in `bytes`.
  */
 bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len);
 
-/* Reads a naturally aligned value of 8, 4, 2 or 1 bytes; *ret is unchanged on failure. */
+/*
+ * load_u64 to load_u8 read a value from any address, the fastest from an aligned one. They return
+ * false, and leave *ret unchanged, on failure.
+ */
 static inline bool load_u64(const struct memory *m, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address & 7)) {

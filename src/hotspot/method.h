@@ -24,13 +24,13 @@ struct method_parts {
 };
 
 /*
- * Returns false when there is no Method at the address. Async-signal-safe, like the functions
- * below.
+ * Finds the parts of a method. Returns false when there is no Method at the address.
+ * Async-signal-safe, like the functions up to method_bci.
  */
 bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                   struct method_parts *ret);
 /*
- * Returns whether these are still the parts of the method. Its loads do not depend on each other.
+ * Returns whether these are still the parts of the method. The loads do not depend on each other.
  */
 bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                        const struct method_parts *p);
@@ -73,8 +73,9 @@ struct method_description {
 };
 
 /*
- * Returns 0; -ESTALE when the method with that check no longer exists; -ENOMEM. Must not be called
- * in a signal handler; takes no lock of the VM.
+ * Describes the method at an address; the caller releases *ret. Must not be called in a signal
+ * handler; takes no lock of the VM. Returns 0; -ESTALE when the method with that check no longer
+ * exists; -ENOMEM.
  */
 int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                     uint32_t check, struct method_description *ret) must_check;

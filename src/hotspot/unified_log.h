@@ -26,7 +26,7 @@ struct log_text {
 
 bool log_text_is(struct log_text t, const char *s);
 bool log_text_starts(struct log_text t, const char *s);
-/* Copies it as a C string into to[size], cut where it is too long. */
+/* Copies t as a C string into to[size], cut where it is too long. */
 void log_text_copy(char *to, size_t size, struct log_text t);
 
 struct log_line {
@@ -36,7 +36,7 @@ struct log_line {
     struct log_text text;
 };
 
-/* Parses a line without its newline. False when the line has another form. */
+/* Parses a line without its newline. Returns false when the line has another form. */
 bool log_line_read(const char *data, size_t len, struct log_line *ret);
 
 /* A safepoint, as JDK 13 and later report it when it is over. All times are durations in ns. */
@@ -52,7 +52,11 @@ struct log_safepoint {
 
 bool log_safepoint_read(struct log_text text, struct log_safepoint *ret);
 
-/* JDK 9 to 12 report a safepoint in two lines; these parse the operation and the times. */
+/*
+ * JDK 9 to 12 report a safepoint in two lines: log_safepoint_begin_read parses the one with the
+ * operation, log_stopped_read the one with the times. They return false when the text is another
+ * line.
+ */
 bool log_safepoint_begin_read(struct log_text text, struct log_text *ret_operation);
 bool log_stopped_read(struct log_text text, uint64_t *ret_total_ns, uint64_t *ret_sync_ns);
 
@@ -67,8 +71,8 @@ struct log_gc {
 };
 
 /*
- * Parses a line with the tags gc, gc+start or gc+phases. False when it does not report a
- * collection.
+ * Parses a line with the tags gc, gc+start or gc+phases. Returns false when the line does not
+ * report a collection.
  */
 bool log_gc_read(struct log_text text, struct log_gc *ret);
 

@@ -18,7 +18,7 @@ struct unloads {
 };
 
 /*
- * Finds the counters of this process; finds nothing where the VM does not publish them
+ * Finds the counters of this process; sets them to 0 where the VM does not publish both of them
  * (-XX:-UsePerfData). Must not be called in a signal handler.
  */
 void unloads_find(struct unloads *ret, const struct hotspot_layout *l, const struct memory *m);
