@@ -83,8 +83,9 @@ struct class_file {
 };
 
 /*
- * Returns 0, -EBADMSG when the bytes are not a class file of a known version, or -ENOMEM. After a
- * failure the struct holds no class.
+ * Parses the len bytes of a class file, which must outlive every use of the struct. Returns 0,
+ * -EBADMSG when the bytes are not a class file of a known version, or -ENOMEM. After a failure the
+ * struct holds no class.
  */
 int class_parse(struct class_file *c, const void *bytes, size_t len) must_check;
 void class_release(struct class_file *c);
@@ -114,8 +115,8 @@ struct class_member {
 };
 
 /*
- * Returns true when index is a Fieldref, Methodref or InterfaceMethodref, or, with an empty owner,
- * a Dynamic or InvokeDynamic.
+ * Reads the parts of a constant. Returns false unless `index` is a Fieldref, Methodref or
+ * InterfaceMethodref or, with an empty owner, a Dynamic or InvokeDynamic.
  */
 bool class_member(const struct class_file *c, uint16_t index, struct class_member *ret);
 

@@ -21,8 +21,8 @@ struct class_local {
 };
 
 /*
- * Finds the local of this name that is live at pc. Returns -ENODATA when there is no table of
- * locals, and -ENOENT when it has none of this name there.
+ * Finds the local of this name that is live at pc. Returns 0, -ENODATA when the method has no table
+ * of locals, or -ENOENT when the table has none of this name at pc.
  */
 int debug_find_local(const struct edit *e, uint32_t pc, const char *name, struct class_local *ret);
 
@@ -31,8 +31,9 @@ bool class_find_field(const struct class_file *c, const char *name, struct str *
                       uint16_t *ret_access);
 
 /*
- * Compares a misspelt name with those of the locals that are live at pc, if they are asked for, and
- * of the fields of the class that the method can read without another object.
+ * Compares the misspelt name n->word with the names of the class's fields that the method can read
+ * without another object and, if `locals` is true, of the locals that are live at pc. The result is
+ * in n->best.
  */
 void debug_nearest_name(const struct edit *e, uint32_t pc, bool locals, struct nearest *n);
 

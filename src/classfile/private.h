@@ -63,6 +63,9 @@ struct edit_private {
 };
 
 void edit_free(struct edit *e);
+/*
+ * Returns the index of the CONSTANT_Class with a name of len bytes, or an error of rewrite_class.
+ */
 int rewrite_class_named(struct rewrite *w, const char *name, size_t len) must_check;
 
 /* Returns the target of the branch at pc, which edit_begin has checked to lie within the code. */
@@ -98,14 +101,15 @@ static inline uint32_t edit_label_of(const struct edit *e, uint32_t pc)
 bool edit_guard_early(const struct edit *e);
 
 /*
- * In layout.c: computes all positions (label, moved, total, those of detours and handlers); then
- * writes the code.
+ * In layout.c. edit_place computes all positions: label, moved, total, and those of detours and
+ * handlers. edit_write_code then appends the code. They return 0 or one of the errors that
+ * rewrite.h lists.
  */
 int edit_place(struct edit *e) must_check;
 int edit_write_code(struct edit *e, struct buf *out) must_check;
 /*
- * In frames.c: appends the whole StackMapTable attribute if one is needed. `table` has the contents
- * of the old one, or is empty.
+ * In frames.c: appends the whole StackMapTable attribute if one is needed, and stores whether it
+ * did in *ret_written. `table` has the contents of the old attribute, if has_table is true.
  */
 int edit_write_frames(struct edit *e, struct cursor table, bool has_table, struct buf *out,
                       bool *ret_written) must_check;

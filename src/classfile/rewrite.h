@@ -86,7 +86,7 @@ struct rewrite {
     struct edit *edit;
 };
 
-/* Starts over with a class, which must outlive the rewriting. */
+/* Starts over with a class, which must outlive the rewriting. Returns 0 or -ENOMEM. */
 int rewrite_begin(struct rewrite *w, const struct class_file *c) must_check;
 void rewrite_release(struct rewrite *w);
 
@@ -96,7 +96,7 @@ static inline bool rewrite_changed(const struct rewrite *w)
     return w->changed;
 }
 
-/* Appends the new class file to out. */
+/* Appends the new class file to out. Returns 0 or the error of out. */
 int rewrite_finish(struct rewrite *w, struct buf *out) must_check;
 
 /*
@@ -122,8 +122,8 @@ void code_ref(struct buf *s, enum opcode op,
 void code_load(struct buf *s, char type, unsigned local);
 void code_store(struct buf *s, char type, unsigned local);
 /*
- * Pushes an int with the shortest instruction, which may add a constant. Returns 0, or -ENOMEM or
- * an error of the constant pool.
+ * Append the shortest instruction that pushes an int or a long, which may add a constant. Return 0,
+ * or -ENOMEM or an error of the constant pool.
  */
 int code_int(struct rewrite *w, struct buf *s, int32_t v) must_check;
 int code_long(struct rewrite *w, struct buf *s, int64_t v) must_check;
@@ -171,10 +171,11 @@ struct edit {
 
 /*
  * Decodes a method of the class (an index into class->methods). *ret belongs to the rewrite and is
- * valid until the next edit_begin. Returns -ENODATA when the method has no code.
+ * valid until the next edit_begin. Returns 0, -ENODATA when the method has no code, -EINVAL when
+ * the class has no such method, -EBADMSG when the code is malformed, or -ENOMEM.
  */
 int edit_begin(struct rewrite *w, size_t method, struct edit **ret) must_check;
-/* Advances to the next instruction; start with a zeroed struct. */
+/* Advances to the next instruction; start with a zeroed struct. Returns false after the last. */
 bool edit_next(const struct edit *e, struct insn *i);
 /*
  * Returns the line of an instruction, or 0 when the method has no line numbers. Takes time linear
@@ -195,8 +196,8 @@ unsigned edit_edges(const struct edit *e, uint32_t pc);
 /* Returns where an edge leads in the original code. */
 uint32_t edit_edge_target(const struct edit *e, uint32_t pc, unsigned edge);
 /*
- * Calls f with the pc of each handler of the original code, once for each start. The thrown object
- * is on the stack there.
+ * Calls f with the pc of each handler of the original code, once even if several ranges share it.
+ * The thrown object is on the stack there.
  */
 void edit_handlers(const struct edit *e, void (*f)(void *data, uint32_t pc), void *data);
 
@@ -211,28 +212,33 @@ uint32_t edit_own_handler_end(const struct edit *e, uint32_t pc);
 /* Returns whether a catch-all handler covers the instruction at pc. */
 bool edit_is_guarded(const struct edit *e, uint32_t pc);
 
-/* Adds a new local of type I, J, F, D or A (java/lang/Object). Returns its index or -ENOSPC. */
+/*
+ * Adds a new local of type I, J, F, D or A (java/lang/Object). Returns its index, -EINVAL for
+ * another type, or -ENOSPC when there are too many locals.
+ */
 int edit_local(struct edit *e, char type) must_check;
 /*
- * Inserts a copy of the code. `stack` is the number of slots it needs in addition; `edge` is for
- * EDIT_EDGE. Returns 0, an error of the buf, or -EINVAL when the instruction does not have such a
- * place: AFTER one that never continues, or an EDGE of one that is not a branch.
+ * Inserts a copy of the code. `stack` is the number of slots that the code needs in addition;
+ * `edge` is for EDIT_EDGE. Returns 0, an error of the buf, or -EINVAL when the instruction does not
+ * have such a place: AFTER one that never continues, an EDGE of one that is not a branch, or
+ * REPLACE for a branch or one that never continues.
  */
 int edit_insert(struct edit *e, enum edit_where where, uint32_t pc, unsigned edge,
                 const struct buf *code, unsigned stack) must_check;
 /*
- * Sets code that runs when an exception leaves the method. It starts with the exception on the
- * stack and only the new locals, and must end in athrow. It covers everything except the call of
- * this() or super() itself, during which the verifier allows no handler, so that only the caller's
- * handler sees an exception thrown inside that call. The method's own handlers take precedence. The
- * code of a second client runs after that of the first.
+ * Sets code that runs when an exception leaves the method. The code starts with the exception on
+ * the stack and only the new locals, and must end in athrow. It covers everything except the call
+ * of this() or super() itself, during which the verifier allows no handler, so that only the
+ * caller's handler sees an exception thrown inside that call. The method's own handlers take
+ * precedence. The code of a second client runs after that of the first. `stack` is as in
+ * edit_insert. Returns 0, -EINVAL when the code does not end in athrow, or an error of the buf.
  */
 int edit_catch_all(struct edit *e, const struct buf *code, unsigned stack) must_check;
 /*
  * Lays out the method: jumps and switches, the tables of exceptions, lines, locals and type
- * annotations, and stack maps. Returns -ENOTSUP when the frame that a detour needs does not exist,
- * when no place is within reach of a conditional jump that became too long, or when a constructor
- * initializes `this` in a way that the handler cannot follow.
+ * annotations, and stack maps. Returns 0 or one of the errors above: -ENOTSUP when the frame that a
+ * detour needs does not exist, when no place is within reach of a conditional jump that became too
+ * long, or when a constructor initializes `this` in a way that the handler cannot follow.
  */
 int edit_commit(struct edit *e) must_check;
 /*
