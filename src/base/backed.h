@@ -15,7 +15,8 @@
 
 /*
  * Registers mapped memory that begins at a page. *lost, which must live as long as the
- * registration, becomes true when a part of the memory was replaced. Returns 0 or a negative errno.
+ * registration, becomes true when a part of the memory was replaced. Returns 0, or -ENOSPC when too
+ * many areas are registered.
  */
 int backed_add(void *from, size_t bytes, atomic_bool *lost) must_check;
 /* Unregisters memory. Call it before unmapping; memory that was never registered is ignored. */

@@ -17,7 +17,7 @@
 struct buf {
     uint8_t *data;
     size_t len, cap, limit;
-    int failed; /* 0, -ENOMEM or -E2BIG */
+    int failed; /* 0, -ENOMEM, -E2BIG, or -EINVAL (vsnprintf) */
 };
 
 #define BUF(max) ((struct buf){.limit = (max)})

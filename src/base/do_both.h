@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /*
- * Calls work for both parts, in two threads at the same time if they are large and a thread can be
- * created.
+ * Calls work(one) and work(other). If `large` is true and a thread can be created, they run at the
+ * same time.
  */
 static inline void do_both(void *(*work)(void *), void *one, void *other, bool large)
 {

@@ -22,7 +22,7 @@ static inline void dotted_in_place(char *name, size_t len)
         name[i] = dotted(name[i]);
 }
 
-/* A name with dots in to[size], cut where it is too long. */
+/* Copies a name with dots into to[size], cut where it is too long. */
 static inline void dotted_copy(char *to, size_t size, struct str name)
 {
     snprintf(to, size, "%.*s", (int)name.len, name.data);
@@ -36,6 +36,7 @@ static inline void dotted_undo(char *name)
         *name = *name == '.' ? '/' : *name;
 }
 
+/* Appends a name with dots. */
 static inline void dotted_append(struct buf *b, const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)

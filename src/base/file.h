@@ -15,8 +15,8 @@ struct file_map {
 };
 
 /*
- * Maps a regular file. Returns a negative errno on failure: -EISDIR for a folder, -ENXIO for what
- * has no length, such as a pipe.
+ * Maps a regular file. Returns 0 or a negative errno: -EISDIR for a folder, -ENXIO for what has no
+ * length, such as a pipe.
  */
 int file_map_open(struct file_map *ret, const char *path) must_check;
 /* Returns in words why file_map_open failed. */
@@ -26,8 +26,8 @@ int file_map_fd(struct file_map *ret, int fd) must_check;
 void file_map_release(struct file_map *m);
 
 /*
- * Reads everything from a descriptor, or fails with -EFBIG when that is more than limit bytes. *ret
- * is allocated by malloc and followed by a NUL; the caller frees it.
+ * Reads everything from a descriptor. *ret is allocated by malloc and followed by a NUL; the caller
+ * frees it. Returns 0 or a negative errno: -EFBIG when the contents are more than limit bytes.
  */
 int file_read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len) must_check;
 /* Reads a file like file_read_all, given its path; also reads files in /proc. */
@@ -46,12 +46,13 @@ void file_limit_end(void);
 void file_fault_begin(void);
 /*
  * Returns whether a path is taken by something that must not be replaced: anything but an empty
- * file or a file that begins with these bytes (at most 64), as every file of that kind does.
+ * file, a file that begins with these bytes (at most 64), as every file of that kind does, or one
+ * that may not be read, which is taken for another user's of that kind.
  */
 bool file_is_foreign(const char *path, const void *start, size_t len);
 /*
- * Returns whether a regular file holds something that begins neither with these bytes (at most 64)
- * nor with zeros, as the file of a recorder does that was killed at its start.
+ * Returns whether a regular file that can be read holds something that begins neither with these
+ * bytes (at most 64) nor with zeros, as the file of a recorder does that was killed at its start.
  */
 bool file_holds_other(const char *path, const void *start, size_t len);
 /* Returns the last component of a path, within it. */
@@ -91,11 +92,13 @@ struct out_file {
 
 /*
  * Creates a file that only its owner can read if that is true of the file `like` (a path, or NULL):
- * what is derived from a recording must be as private as the recording.
+ * what is derived from a recording must be as private as the recording. Returns 0 or a negative
+ * errno, like the two functions below.
  */
 int out_file_open_like(struct out_file *ret, const char *path, const char *like) must_check;
 /* Creates a file that only its owner can read. */
 int out_file_open_private(struct out_file *ret, const char *path) must_check;
+/* Creates a file with the usual permissions. */
 int out_file_open(struct out_file *ret, const char *path) must_check;
 /* Writes all bytes. Returns 0 or the first failure of this file. */
 int out_file_write(struct out_file *f, const void *bytes, size_t len);
@@ -105,5 +108,9 @@ int out_file_write(struct out_file *f, const void *bytes, size_t len);
  * first failure with its errno. f must not move while the stream is open.
  */
 FILE *out_file_stream(struct out_file *f) must_check;
+/*
+ * Gives the file its name, replacing another file of that name, and closes it. Returns 0 or the
+ * first failure of this file.
+ */
 int out_file_commit(struct out_file *f) must_check;
 void out_file_release(struct out_file *f);

@@ -16,7 +16,8 @@
 void forked_close_others(const int *keep, size_t n);
 
 /*
- * Makes this process be killed when the thread that forked it ends, also when its process is
- * killed. parent: the process id of the parent, from before the fork. Exits if it has ended.
+ * Makes the kernel kill this process when the thread that forked it ends, for whatever reason.
+ * parent: the process id of the parent, from before the fork. Exits if the parent has ended
+ * already.
  */
 void forked_end_with(pid_t parent);

@@ -65,7 +65,10 @@ struct generated_target {
     bool is_lambda; /* rather than a method reference */
 };
 
-/* Considers a method that the lambda's class refers to. Class names are in the internal form. */
+/*
+ * Considers a method of `class` to which the lambda's class refers as the one that implements the
+ * lambda. host: the class that contains the lambda. Names of classes are in the internal form.
+ */
 void generated_target_consider(struct generated_target *t, struct str host, struct str class,
                                struct str method);
 

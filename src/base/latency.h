@@ -45,7 +45,7 @@ static inline uint64_t latency_of_bucket(uint32_t bucket)
                   : latency_least_ns(1) - 1;
 }
 
-/* Returns whether such a latency is an upper bound. */
+/* Returns whether a result of latency_of_bucket is an upper bound, not the middle of a bucket. */
 static inline bool latency_is_bound(uint64_t ns)
 {
     return ns < latency_least_ns(1);

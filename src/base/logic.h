@@ -51,9 +51,12 @@ int logic_parse(struct logic_parser *p, const char *text) must_check;
 /* Reports what is wrong at p->at. Returns -EINVAL. */
 int logic_fail(struct logic_parser *p, const char *what);
 void logic_skip_blanks(struct logic_parser *p);
-/* Takes these characters, after blanks, if they are next. */
+/* Takes these characters, after blanks, if they are next. Returns whether they were. */
 bool logic_take(struct logic_parser *p, const char *word);
-/* Takes a keyword, after blanks, if it is next and no letter, digit or underscore follows it. */
+/*
+ * Takes a keyword, after blanks, if it is next and no letter, digit or underscore follows it.
+ * Returns whether it was.
+ */
 bool logic_take_word(struct logic_parser *p, const char *word);
 
 enum logic_op { LOGIC_IS, LOGIC_EQ, LOGIC_NE, LOGIC_LT, LOGIC_LE, LOGIC_GT, LOGIC_GE };
@@ -68,8 +71,8 @@ bool logic_passes(enum logic_op op, bool less, bool equal, bool greater);
 /* Returns whether `a op b` holds; for LOGIC_IS, whether a is not 0. */
 bool logic_compare(enum logic_op op, double a, double b);
 /*
- * Takes the word up to a blank, a parenthesis or an operator. Returns its length, or 0 when none is
- * next or it does not fit.
+ * Takes the word up to a blank, a parenthesis or an operator into to[size]. Returns its length, or
+ * 0, with nothing taken, when no word is next or it does not fit.
  */
 size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
 

@@ -34,7 +34,7 @@ uint64_t *map_get(const struct map *m, uint64_t key);
 uint64_t *map_at(struct map *m, uint64_t key, uint64_t initial, bool *ret_added) must_check;
 /* Brings the place of a key into the cache, so that many look-ups do not wait for one another. */
 void map_soon(const struct map *m, uint64_t key);
-/* Returns whether the key was present. */
+/* Removes a key. Returns whether the key was present. */
 bool map_remove(struct map *m, uint64_t key);
 void map_clear(struct map *m);
 void map_release(struct map *m);

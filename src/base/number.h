@@ -20,8 +20,8 @@ struct number {
 
 struct number number_whole(int64_t n);
 /*
- * Returns the number of a text such as that of a BigInteger; a double if it does not fit in 64
- * bits.
+ * Returns the number of a text such as that of a BigInteger; a double if the number is not whole or
+ * does not fit in 64 bits.
  */
 struct number number_of_text(const char *text);
 
@@ -38,15 +38,15 @@ struct literal {
 };
 
 struct literal number_literal(int64_t n);
-/* Reads a whole text. False: it is not a number. */
+/* Reads the whole text as a number. Returns false when the text is not a number. */
 bool number_parse(struct literal *ret, const char *text) must_check;
 
-/* Returns whether the comparison holds; LOGIC_IS: whether the number is not 0. */
+/* Returns whether `n op with` holds; for LOGIC_IS, whether n is not 0. */
 bool number_compare(enum logic_op op, const struct number *n, const struct literal *with);
 /*
  * Converts a comparison with a literal to one of whole numbers: returns the whole limit and changes
- * *op. A comparison that no whole number passes becomes < INT64_MIN, and one that all pass becomes
- * >= INT64_MIN.
+ * *op. For LOGIC_IS the limit is 0. A comparison that no whole number passes becomes < INT64_MIN,
+ * and one that all pass becomes >= INT64_MIN.
  */
 int64_t number_limit(const struct literal *l, enum logic_op *op);
 /* Returns whether no whole number from low to high passes the comparison. */

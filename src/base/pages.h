@@ -21,7 +21,10 @@ static inline void pages_huge(void *from, size_t bytes)
                       MADV_HUGEPAGE);
 }
 
-/* Returns false where an older Linux does not know the advice, which is only an optimization. */
+/*
+ * Gives the kernel a piece of advice (MADV_*) about the pages of an area. Returns false where an
+ * older Linux does not know the advice, which is only an optimization.
+ */
 static inline bool pages_advise(const void *from, size_t bytes, int advice)
 {
     uintptr_t start = (uintptr_t)from & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
@@ -51,6 +54,7 @@ static inline void pages_to_read(const void *from, size_t bytes)
 
 /*
  * Prefaults memory that will be written, so that a writer that must not block takes no page fault.
+ * Returns false where Linux cannot.
  */
 static inline bool pages_to_write(const void *from, size_t bytes)
 {

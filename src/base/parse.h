@@ -21,7 +21,7 @@
 int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns) must_check;
 /*
  * Parses a size such as "64k", "256M", "1.5G", "2T" (powers of 1024; a trailing "B" or "iB" is
- * allowed) or a plain number into bytes.
+ * allowed) or a plain number into bytes. Returns 0, -EINVAL (not a size) or -ERANGE.
  */
 int parse_size(const char *text, uint64_t *ret_bytes) must_check;
 /*
@@ -43,7 +43,7 @@ char *format_size(char text[24], uint64_t bytes);
  * given in the plural.
  */
 char *format_count(char text[64], uint64_t n, const char *nouns);
-/* Is a text of format_count in memory that lasts to the end of the block. */
+/* Evaluates to a text of format_count, in memory that lasts to the end of the block. */
 #define COUNT_TEXT(n, nouns) format_count((char[64]){0}, n, nouns)
 
 /*

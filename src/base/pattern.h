@@ -13,5 +13,8 @@
  * the product of the lengths.
  */
 bool pattern_match(const char *pattern, const char *text, size_t len);
-/* Returns whether text matches a pattern in which a comma is a character like any other. */
+/*
+ * Returns whether text matches a pattern in which a comma is a character like any other. NULL
+ * matches everything.
+ */
 bool pattern_match_one(const char *pattern, const char *text, size_t len);

@@ -43,8 +43,7 @@ static inline void seqlock_end(_Atomic(uint32_t) *lock)
     atomic_store_explicit(lock, version ? version : 2, memory_order_release);
 }
 
-/* The version, or 0 when there is nothing to read: nothing was written yet, or it is being written.
- */
+/* Returns the version, or 0 when nothing was written yet or the entry is being written. */
 static inline uint32_t seqlock_read(_Atomic(uint32_t) *lock)
 {
     uint32_t version = atomic_load_explicit(lock, memory_order_acquire);

@@ -27,8 +27,8 @@ static inline void waker_wake(struct waker *w)
 }
 
 /*
- * Waits until it is woken, or has been woken before the call, but at most for ns. Returns whether
- * it was woken.
+ * Waits until the waker is woken, but at most ns nanoseconds; not at all if it was woken before the
+ * call. Returns whether it was woken; false also when a signal ends the wait.
  */
 static inline bool waker_wait(struct waker *w, uint64_t ns)
 {
