@@ -40,6 +40,9 @@ struct log_spec {
     _Atomic unsigned hidden; /* number of classes with this line that the agent cannot change */
 };
 
-/* Returns 0; -EINVAL with a sentence in why; -ENOMEM. The caller frees the result. */
+/*
+ * Parses the value of log=. The caller frees *ret, a list. Returns 0; -EINVAL with a sentence in
+ * why; -ENOMEM.
+ */
 int log_specs_parse(struct log_spec **ret, const char *text, struct buf *why) must_check;
 void log_specs_free(struct log_spec *s);

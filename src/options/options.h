@@ -157,8 +157,8 @@ enum option_gives {
 extern const struct option_row option_table[OPTION_COUNT];
 
 /*
- * Makes messages call options by the command's flags (--cpu=times) where they have one, instead of
- * by the agent's words (cpu=times). For the whole process, before any message.
+ * Makes messages call options by the command's flags (--cpu=times) where options have one, instead
+ * of by the agent's words (cpu=times). For the whole process, before any message.
  */
 void options_speak_of_flags(void);
 /*
@@ -221,12 +221,12 @@ int option_check(enum option which, const char *text, struct buf *message) must_
 /* Appends the table in the form of HPROF's help. */
 void options_help(struct buf *out);
 
-/* Returns a row by the agent's name (len bytes), or -ENOENT. */
+/* Returns the enum option that the agent calls by this name of len bytes, or -ENOENT. */
 int option_find(const char *name, size_t len);
 /* Returns whether a word is in a list of words separated by '|'. */
 bool option_has_word(const char *words, const char *word, size_t len);
 
-/* Returns whether an option has a value; cpu may have two of its words, "samples|times". */
+/* Returns whether `word` is the value of an option, or one of its words ("samples|times"). */
 static inline bool option_is(const struct options *o, enum option which, const char *word)
 {
     const char *text = o->v[which].text;
@@ -239,7 +239,10 @@ static inline bool option_always(const struct options *o)
     return o->v[OPT_ALWAYS].text && o->v[OPT_ALWAYS].text[0] != 'n';
 }
 
-/* Returns whether an option changes anything, given the others. */
+/*
+ * Returns whether an option changes anything, given the others: false if it goes with some
+ * (goes_with, acts_on) and none of these is on.
+ */
 bool option_has_effect(const struct options *o, enum option which);
 
 static inline bool option_on(const struct options *o, enum option which)

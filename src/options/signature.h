@@ -27,8 +27,8 @@ bool signature_matches(const char *text, size_t len, struct str descriptor);
 bool signature_is_type(const char *written, size_t len, struct str descriptor);
 
 /*
- * Appends the type at p of a descriptor that ends at `end`, as Java writes it. Returns what follows
- * it, or NULL when there is none, with nothing appended.
+ * Appends the type at p of a descriptor that ends at `end`, as Java writes types. Returns what
+ * follows the type in the descriptor, or NULL, with nothing appended, when no type begins at p.
  */
 const char *signature_put_type(struct buf *b, const char *p, const char *end);
 /*

@@ -62,15 +62,13 @@ struct cond_test {
 struct condition;
 
 /*
- * Returns 0; -EINVAL with a sentence in why that shows the position; -ENOMEM. The caller frees the
- * result.
+ * Parses a condition. The caller frees *ret. Returns 0; -EINVAL with a sentence in why that shows
+ * the position; -ENOMEM.
  */
 int condition_parse(struct condition **ret, const char *text, struct buf *why) must_check;
 void condition_free(struct condition *c);
 
-/*
- * Gives each test with a path an id of its own, starting at `first`; at most CONDITION_IDS of them.
- */
+/* Gives each test an id of its own, from `first` to first + CONDITION_IDS - 1. */
 enum { CONDITION_IDS = 64 };
 
 void condition_number(struct condition *c, unsigned first);

@@ -39,8 +39,8 @@ enum measure {
 #define ACTION_EXEC   "exec:"
 
 /*
- * Returns 0 if a pattern of file names contains what makes each file's name unique; else -EINVAL
- * with a sentence in `message`.
+ * Returns 0 if a pattern of file names ends in .jfr, contains %t, which makes the names unique, and
+ * of other letters after % only r, p and %; else -EINVAL with a sentence in `message`.
  */
 int trigger_file_check(const char *pattern, struct buf *message) must_check;
 
@@ -72,12 +72,15 @@ struct trigger_condition {
 };
 
 /*
- * Returns 0; -EINVAL with a sentence in `why` that shows the place and says what is understood;
- * -ENOMEM. The caller frees the result with free().
+ * Parses the condition of a trigger. The caller frees *ret with free(). Returns 0; -EINVAL with a
+ * sentence in `why` that shows the place and says what is understood; -ENOMEM.
  */
 int trigger_condition_parse(struct trigger_condition **ret, const char *text,
                             struct buf *why) must_check;
-/* Returns whether any of its tests has this measure. */
+/* Returns whether any test of the condition has this measure. */
 bool trigger_condition_has(const struct trigger_condition *c, enum measure m);
-/* Writes what a test has measured, as people read it: "612 ms", "93 %", "1.20 GiB". */
+/*
+ * Writes the value that a test has measured into `text`, as people read it, and returns `text`:
+ * "612 ms", "93 %", "1.20 GiB".
+ */
 const char *trigger_measured(char text[64], const struct trigger_test *t, double value);
