@@ -30,9 +30,10 @@ struct class_map {
  * while another one adds classes.
  */
 bool class_map_get(struct class_map *m, JNIEnv *jni, jclass c, uint64_t *ret);
-/*
- * Assigns a number to a class, unless it has one. The class is not stored when memory is exhausted.
- */
+/* Assigns a number to a class, unless the class has one. Does nothing when memory is exhausted. */
 void class_map_put(struct class_map *m, JNIEnv *jni, jclass c, uint64_t number);
-/* Removes all classes. jni NULL: the VM has ended, and its references are gone. */
+/*
+ * Removes all classes and frees the memory. jni NULL: the VM has ended, and its references are
+ * gone.
+ */
 void class_map_release(struct class_map *m, JNIEnv *jni);

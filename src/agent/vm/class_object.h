@@ -33,9 +33,9 @@ struct class_finder {
 };
 
 /*
- * Returns the object of a loaded class, valid until the release. Among several with this hash, it
- * is the one whose monitor is owned or waited for. NULL if there is none, or more than one. The
- * classes are listed at the first call.
+ * Returns the object of the loaded class with this identity hash, valid until the release. Among
+ * several with this hash, it is the one whose monitor is owned or waited for. NULL if none, or more
+ * than one, remains. The first call lists the classes.
  */
 jclass class_find_by_hash(struct class_finder *f, jint hash);
 void class_finder_release(struct class_finder *f);

@@ -7,7 +7,10 @@
 #include <jni.h>
 #include <stdbool.h>
 
-/* From now on no collection is requested. With `wait`, collections in progress are waited for. */
+/*
+ * Makes the functions below request no more collections. With `wait`, also waits for the collection
+ * in progress.
+ */
 void collect_stop(bool wait);
 /*
  * Collects the whole heap. Returns false when garbage may remain, because the VM is ending or its
@@ -17,8 +20,8 @@ void collect_stop(bool wait);
 bool collect_garbage(JNIEnv *jni);
 void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */
 /*
- * Returns a weak reference to an object that is otherwise unreachable, which a collection clears;
- * NULL: out of memory.
+ * Returns a weak reference to an object that is otherwise unreachable; a collection clears the
+ * reference. NULL: out of memory. The caller deletes the reference.
  */
 jweak collect_make_garbage(JNIEnv *jni);
 /*

@@ -21,8 +21,9 @@ const int64_t *counter_number(const char *name);
  */
 bool counter_text(const char *name, char *ret, size_t size);
 /*
- * Returns whether the VM's tick is a nanosecond, so that its times need no conversion. True also
- * as long as the VM has not published it: until shortly after VMInit, with -XX:-UsePerfData always.
+ * Returns whether the VM's tick is a nanosecond, so that its times need no conversion. True also as
+ * long as the VM has not published the length of a tick: until shortly after VMInit, with
+ * -XX:-UsePerfData always.
  */
 bool counters_count_ns(void);
 

@@ -10,6 +10,8 @@
  */
 bool vm_flag(const char *name);
 
-/* Returns the flag by which the VM makes an archive of its classes, or NULL (hotspot_archive_flag).
+/*
+ * Returns the name of the flag by which the VM makes an archive of its classes, or NULL
+ * (hotspot_archive_flag).
  */
 const char *vm_archive_flag(void);

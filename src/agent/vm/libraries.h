@@ -8,8 +8,9 @@
 #pragma once
 
 /*
- * Calls f with a handle of each library, which is closed afterwards, until f returns other than 0;
- * returns that, or 0. The program itself comes with the path "". No lock of the loader's is held.
+ * Calls f with a handle of each library, which is closed afterwards, until f returns a value other
+ * than 0. Returns that value, or 0. The program itself has the path "". No lock of the loader is
+ * held during the calls.
  */
 int libraries_visit(int (*f)(void *library, const char *path, void *context), void *context);
 /* Returns the number of libraries that were ever loaded; 0: the loader does not count them. */

@@ -17,8 +17,8 @@ struct loaded_classes {
 };
 
 /*
- * Fills *ret, which the same thread must release in either case. Returns 0, or -ENOTSUP when the VM
- * does not provide the list.
+ * Lists the loaded classes in *ret, which the same thread must release, also after an error.
+ * Returns 0, or -ENOTSUP when the VM does not provide the list.
  */
 int loaded_classes(jvmtiEnv *ti, JNIEnv *jni, struct loaded_classes *ret) must_check;
 
@@ -42,15 +42,15 @@ bool loaded_class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
 enum field_kind { FIELD_ANY, FIELD_OF_OBJECT, FIELD_STATIC };
 
 /*
- * Compares a misspelt name with those of the fields, or of the methods, that a class declares.
- * Returns whether one of them is nearer than all before.
+ * Compare a misspelt name with those of the fields of a kind, or of the methods, that a class
+ * declares. Return whether one of them is nearer than all before.
  */
 bool loaded_class_nearest_field(jvmtiEnv *ti, jclass c, enum field_kind kind, struct nearest *n);
 bool loaded_class_nearest_method(jvmtiEnv *ti, jclass c, struct nearest *n);
 
 /*
  * Calls f with each loaded class that is not an array and its name (pkg/Class), both valid during
- * the call, until f returns true. Returns 1 if it did, 0 if it never did, or -ENOTSUP when the VM
+ * the call, until f returns true. Returns 1 if f did, 0 if it never did, or -ENOTSUP when the VM
  * does not provide the list.
  */
 int loaded_classes_each(jvmtiEnv *ti, JNIEnv *jni,

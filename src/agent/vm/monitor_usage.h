@@ -26,8 +26,8 @@ typedef VEC(struct monitor_entrant) monitor_entrant_vec;
 int monitor_entrants_add(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants,
                          jthread thread) must_check;
 /*
- * Adds all platform threads that monitor_entrants_add would add. Returns the same errors, and
- * -ENOTSUP.
+ * Adds all platform threads that monitor_entrants_add would add. Returns 0, -ENOMEM, or -ENOTSUP
+ * when the VM does not list its threads. The caller releases *entrants in any case.
  */
 int monitor_entrants_find(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants) must_check;
 void monitor_entrants_release(JNIEnv *jni, monitor_entrant_vec *entrants);

@@ -6,8 +6,9 @@
 #include "base/macro.h"
 
 /*
- * Starts a daemon thread of the agent, attached to the VM, which calls run. *ret is set to a global
- * reference to it, unless ret is NULL. Returns 0, or -ENOMEM.
+ * Starts a daemon thread of the agent, attached to the VM, which calls run(ti, jni, context).
+ * Unless ret is NULL, *ret is a global reference to the thread, or NULL after an error. Returns 0,
+ * or -ENOMEM.
  */
 int own_thread_start(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context,
                      jobject *ret) must_check;

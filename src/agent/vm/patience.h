@@ -17,14 +17,15 @@
 #define PATIENCE_NS (500 * NS_PER_MS)
 
 /*
- * Acquires the lock within PATIENCE_NS, on a busy machine within four times as long, or at once if
- * the thread could not get this lock the last time. If it returns false, the caller must give up
- * what needs the lock and report it as lost.
+ * Tries to acquire the lock for PATIENCE_NS, on a busy machine up to four times as long; only once
+ * if the calling thread failed to get this lock the last time. Returns whether the lock was
+ * acquired. If not, the caller must give up what needs the lock and report it as lost.
  */
 bool patience_lock(pthread_mutex_t *lock) must_check;
 
 /*
- * Returns whether the lock can be acquired within two seconds, or at once if it could not the last
- * time. For threads of the agent, before they use the lock.
+ * Returns whether the lock can be acquired, and does not keep it. Waits for up to two seconds, but
+ * not if the calling thread failed to get this lock the last time. For threads of the agent, before
+ * they use the lock.
  */
 bool patience_reachable(pthread_mutex_t *lock) must_check;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes such a name into to[size] and returns it. */
+/* Writes the name of a thread without a name into to[size] and returns `to`. */
 const char *shown_thread_number(char *to, size_t size, int64_t java_id, bool is_virtual);
 /*
  * Returns the name of a live thread; malloc'ed. NULL: the VM does not provide it, or out of memory.

@@ -31,8 +31,8 @@ int threads_init(void) must_check;
 extern const struct vm_callbacks threads_events; /* active from OnLoad or attach until the end */
 /*
  * Declares that a thread about to be started is the agent's own, so that its entry says so from its
- * first event on. There can be several. Returns 0, or -ENOMEM when the VM gives no reference or too
- * many are pending.
+ * first event on. Several threads may be declared at a time. Returns 0, or -ENOMEM when the VM
+ * gives no reference or too many are pending.
  */
 int threads_own(JNIEnv *jni, jthread thread) must_check;
 /* Undoes threads_own for a thread that was not started. */
@@ -61,10 +61,14 @@ void threads_forget_tid(pid_t tid);
 uint32_t thread_index(const struct thread *t);
 /* Returns a number above the indices of all entries that were ever used. Any thread. */
 uint32_t threads_used(void);
+/*
+ * Returns the entry with this serial number, also of a thread that has ended; NULL when it was
+ * removed.
+ */
 struct thread *threads_by_serial(uint32_t serial);
 /* Returns the entry of a live thread with this Java id; NULL when it has none. */
 struct thread *threads_by_java_id(uint64_t id);
-/* Returns the entry of any live thread; NULL when it has none. */
+/* Returns the entry of a live thread, found by its Java id; NULL when the thread has none. */
 struct thread *threads_find(JNIEnv *jni, jthread thread);
 /*
  * Searches live entries and returns the one with a JNIEnv; NULL when there is none.
@@ -83,7 +87,10 @@ struct thread_listener {
     void (*ended)(struct thread *t, JNIEnv *jni);
 };
 
-/* Returns 0, or -ENOSPC when there are more than eight. */
+/*
+ * Adds a listener, which must remain valid until threads_unlisten. Returns 0, or -ENOSPC when eight
+ * listeners exist.
+ */
 int threads_listen(const struct thread_listener *l) must_check;
 /* Removes a listener and waits for callbacks in progress. Must not be called from a callback. */
 void threads_unlisten(const struct thread_listener *l);

@@ -7,10 +7,11 @@
 #include <stdint.h>
 
 /*
- * Begins counting, while virtual_threads_on() is in effect. False: this VM does not report when
- * virtual threads begin and end. Requires the session's lock.
+ * Begins counting; virtual_threads_on() must be in effect. Returns false when this VM does not
+ * report when virtual threads begin and end. Requires the session's lock.
  */
 bool virtual_lives_start(JNIEnv *jni);
+/* Ends counting. */
 void virtual_lives_off(void);
 /*
  * Returns the time in ms since virtual_lives_start for which virtual threads were alive and not

@@ -53,32 +53,36 @@ extern struct vm vm;
 extern __thread bool vm_beginning;
 
 /*
- * Creates the JVM TI environment, once per process. Returns 0, or a negative errno; -ENOTSUP when
- * the VM has none.
+ * Creates the JVM TI environment, once per process. Returns 0, or -ENOTSUP when the VM has none or
+ * refuses the callbacks.
  */
 int vm_open(JavaVM *java, bool attached) must_check;
 
 /*
- * Requests capabilities. Those that the VM cannot grant (any more) are returned in *ret_missing
- * (may be NULL) and are not an error by themselves; the caller decides. vm.have contains those that
- * are present.
+ * Requests capabilities. Stores those that the VM cannot grant (any more) in *ret_missing (may be
+ * NULL); these are not an error by themselves, and the caller decides. vm.have contains those that
+ * are present. Returns 0, or -EPROTO when the VM refuses the request.
  */
 int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
-/* Stores which of the capabilities the VM would not grant, without requesting any. */
+/*
+ * Stores in *ret_missing which of the capabilities the VM would not grant, without requesting any.
+ * Returns 0, or -EPROTO when the VM does not answer.
+ */
 int vm_could(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;
 bool vm_capabilities_empty(const jvmtiCapabilities *c);
 /* Adds the capability "virtual threads" (JVM TI 21), which older headers lack. */
 void vm_capability_virtual_threads(jvmtiCapabilities *c);
 /* Appends the names of the capabilities in c. */
 void vm_capability_names(const jvmtiCapabilities *c, struct buf *out);
-/* Appends what they allow, in words: "exception events, owned monitor info". */
+/* Appends what the capabilities in c allow, in words: "exception events, owned monitor info". */
 void vm_capability_words(const jvmtiCapabilities *c, struct buf *out);
 
 /*
- * Activates and retires a table of callbacks; both may be called in any phase that allows the
- * events in question. retire returns when no thread is inside a callback that began before (or
- * after two seconds, with -ETIMEDOUT), so it must not be called in a callback. The table must
- * remain valid. -ENOSPC when there are too many, -EPROTO when the VM refuses an event.
+ * Activate and retire a table of callbacks; both may be called in any phase that allows the events
+ * in question. The table must remain valid. vm_events_on returns 0, -ENOSPC when there are too many
+ * tables, or -EPROTO when the VM refuses an event. vm_events_off returns when no thread is inside a
+ * callback that began before, with 0, or after one or two seconds, with -ETIMEDOUT. It must not be
+ * called in a callback.
  */
 int vm_events_on(const struct vm_callbacks *table) must_check;
 int vm_events_off(const struct vm_callbacks *table);
@@ -86,8 +90,8 @@ int vm_events_off(const struct vm_callbacks *table);
 int vm_wait_callbacks(void);
 
 /*
- * The calling thread's JNI environment, NULL when it is not attached to the VM. Async-signal-safe
- * on HotSpot.
+ * Returns the calling thread's JNI environment, NULL when the thread is not attached to the VM.
+ * Async-signal-safe on HotSpot.
  */
 JNIEnv *vm_jni(void);
 
@@ -121,7 +125,7 @@ static inline bool vm_clear_exception(JNIEnv *jni)
  * the field where java.lang.Thread keeps it; 0 when there is none.
  */
 uint64_t vm_thread_address(JNIEnv *jni, jthread thread);
-/* Appends a string in modified UTF-8. Returns false when it is NULL or there is no memory. */
+/* Appends a string in modified UTF-8. Returns false when `text` is NULL or memory runs out. */
 bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
 
 /*
@@ -131,7 +135,10 @@ bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
  */
 void vm_expect_references(JNIEnv *jni);
 
-/* Return JVM TI's lists of threads, with their references announced. vm_free frees them. */
+/*
+ * Store JVM TI's lists of threads, with their references announced. The caller frees the lists with
+ * vm_free and deletes the references.
+ */
 jvmtiError vm_all_threads(jint *ret_n, jthread **ret_threads) must_check;
 jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos) must_check;
 
@@ -152,8 +159,8 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
  */
 jclass vm_find_class(JNIEnv *jni, const char *name);
 /*
- * Returns a class of the boot loader as a local reference if it is loaded, and otherwise NULL.
- * *ret_known is false if the VM does not say whether it is.
+ * Returns a class of the boot loader as a local reference if the class is loaded, and otherwise
+ * NULL. *ret_known is false if the VM does not say whether the class is loaded.
  */
 jclass vm_loaded_boot_class(JNIEnv *jni, const char *name, bool *ret_known);
 /* Returns a class of the JDK as a global reference; NULL when there is none. */
