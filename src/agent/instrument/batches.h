@@ -26,8 +26,9 @@ struct batches {
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
 /*
- * Tells that a recording begins or ends whose captures change classes in n rounds, each in calls of
- * batches_run that share these pauses. 0: no more; each call has pauses of its own.
+ * Announces that a recording begins or ends whose captures change classes in n rounds, each in
+ * calls of batches_run that share these pauses. n = 0: the rounds are over; each later call has
+ * pauses of its own.
  */
 void batches_rounds(unsigned n);
 /*
@@ -35,7 +36,11 @@ void batches_rounds(unsigned n);
  * there are. Any thread.
  */
 bool batches_progress(int *ret_done, int *ret_of);
-/* Sleeps for ns. Returns false if the VM is ending, so that the remaining classes are skipped. */
+/*
+ * Sleeps for ns, but not longer than until a thread waits for the work (batches_skip_pauses) or the
+ * VM is ending, and calls `pause` (may be NULL) meanwhile. Returns false if the VM is ending, so
+ * that the remaining classes are skipped.
+ */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 /*
  * Sets whether another thread waits for the work in progress, which then continues without pauses.
@@ -54,5 +59,5 @@ bool batches_ended(void);
  * name. `back`: to remove probes, which is always permitted. Any thread.
  */
 bool batches_may_transform(jclass class, struct str name, bool back);
-/* Returns the number of classes that were left alone for this reason. */
+/* Returns how often batches_may_transform returned false. */
 uint64_t batches_left(void);

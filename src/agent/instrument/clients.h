@@ -14,8 +14,8 @@ enum { CLIENTS_MAX = 8 };
 extern _Atomic(const struct instrument_client *) instrument_clients[CLIENTS_MAX];
 
 /*
- * Prepares the clients that want a class (instrument_client.prepare); without a name, all. Returns,
- * as bits, the clients to which classes may be offered.
+ * Prepares the clients that want a class (instrument_client.prepare); with an empty name, all of
+ * them. Returns, as bits, the clients to which classes may be offered.
  */
 uint64_t instrument_prepare(JNIEnv *jni, struct str class_name);
 
@@ -29,16 +29,23 @@ extern struct instrument_tally {
 } instrument_tally;
 
 bool instrument_any_client(void);
-/* Returns whether a class is offered to one of the clients; `one`: to this one. */
+/*
+ * Returns whether a class is offered to one of the clients or, if `one` is not NULL, to that
+ * client.
+ */
 bool instrument_wants(struct str class_name, const struct instrument_client *one);
 /* Records that the VM has refused the new code of a class, which is then no longer offered. */
 void instrument_set_refused(struct str class_name);
 /*
- * Notes that a class is to be changed when it is prepared. Returns false if that is not reported.
+ * Notes that a class is to be changed when it is prepared. Returns false if the VM does not report
+ * that, or memory runs out.
  */
 bool instrument_postpone(struct str class_name) must_check;
 bool instrument_is_postponed(struct str class_name);
-/* Returns the clients whose probes a class contains, as bits; set adds to them. */
+/*
+ * instrument_changed_by returns the clients whose probes a class contains, as bits;
+ * instrument_set_changed adds clients to these.
+ */
 uint64_t instrument_changed_by(struct str class_name);
 void instrument_set_changed(struct str class_name, uint64_t by);
 /*

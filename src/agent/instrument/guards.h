@@ -11,7 +11,10 @@
 #include <jni.h>
 #include <jvmti.h>
 
-/* Called when probes have been inserted into a method; any thread. */
+/*
+ * Remembers where the handlers begin in a method into which probes have been inserted. To be called
+ * after edit_commit; any thread.
+ */
 void guards_add(struct str class_name, const struct edit *e);
 /*
  * Returns whether a location of a method, in its current code, is in one of our handlers. Any

@@ -127,8 +127,8 @@ bool instrument_is_jdk(struct str class_name);
 bool instrument_chosen(struct str class_name, struct str method, struct str descriptor);
 /*
  * Adds a client and applies it to all loaded classes. To be called in the live phase; in a VM that
- * was already running it may take half a minute. Returns 0 or a negative errno with a sentence in
- * why.
+ * was already running it may take half a minute. Returns 0 or a negative errno; with a sentence in
+ * why except for -ENOSPC, when too many clients exist.
  */
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why) must_check;
 /*

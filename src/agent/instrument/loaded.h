@@ -15,8 +15,8 @@ int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t ou
 /* Returns whether the VM allows a class, whose name is in the internal form, to be changed. */
 bool loaded_may_change(jclass class, struct str name);
 /*
- * Removes the probes of former clients. Does not call instrument_pause and instrument_progress,
- * because no recording waits for it.
+ * Removes the probes of former clients, given as bits. Does not call instrument_pause and
+ * instrument_progress, because no recording waits for this.
  */
 void loaded_restore(JNIEnv *jni, uint64_t out_of);
 /* Offers a new class to clients of loaded classes (loaded_only). Called in ClassPrepare. */

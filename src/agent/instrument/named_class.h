@@ -33,12 +33,13 @@ jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *me
                    struct choice_guess *ret_guess);
 
 /*
- * Writes the method with code, "pkg.Base.f(int)", that a class inherits from a superclass or an
+ * Appends the method with code, "pkg.Base.f(int)", that a class inherits from a superclass or an
  * interface under the wanted name. Returns whether there is one.
  */
 bool named_class_inherits(JNIEnv *jni, jclass c, const char *method, struct buf *ret);
 
 /*
- * Writes the method that the class declares under the most similar name, like named_class_inherits.
+ * Appends the method that the class declares under the most similar name, like
+ * named_class_inherits. Returns whether there is one.
  */
 bool named_class_similar(jclass c, const char *method, struct buf *ret);

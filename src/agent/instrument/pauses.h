@@ -16,10 +16,11 @@ struct pauses {
     uint64_t used_ns;
 };
 
-/* Returns the budget of one of the rounds, which changes this many classes. */
+/* Returns the budget, in ns, of one of the rounds, which changes this many classes. */
 uint64_t pauses_of_round(const struct pauses *p, unsigned classes);
 /*
- * Returns the pause after a batch that stopped the program for stop_ns of the took_ns that it took,
- * and subtracts it from the budget of its round. batches: how many follow, at least 1.
+ * Returns the pause in ns after a batch that took took_ns and stopped the program for stop_ns of
+ * these, and subtracts the pause from the budget of its round. batches: how many follow, at least
+ * 1.
  */
 uint64_t pauses_next(uint64_t *budget_ns, uint64_t stop_ns, uint64_t took_ns, uint64_t batches);

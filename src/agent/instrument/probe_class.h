@@ -28,15 +28,15 @@ extern const struct probe_class probe_classes[];
 bool probe_is_class(const char *name);
 /*
  * Defines a probe class and calls its bind(), unless that was done before. Only in the live phase.
- * The class is a global reference that is never released. Returns 0, or a negative errno with a
- * sentence in why.
+ * *ret is a global reference that is never released. Returns 0, or a negative errno with a sentence
+ * in why.
  */
 int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) must_check;
 /* Returns the offset of a field, given as a java.lang.reflect.Field, for Unsafe, or -ENOENT. */
 int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 /*
- * Returns the offset of an instance field for Unsafe, or -ENOENT when the class or field does not
- * exist.
+ * Returns the offset of an instance field for Unsafe, -ENOENT when the class or field does not
+ * exist, or -ENOMEM.
  */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);

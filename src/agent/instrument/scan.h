@@ -31,5 +31,10 @@ enum scan_kind {
     SCAN_REFUSED, /* for the class to be rejected: the hook must change its modifiers */
 };
 
+/*
+ * Returns why the class file hook is called with the class `redefined`; NULL: a class that is being
+ * loaded.
+ */
 enum scan_kind scan_kind(JNIEnv *jni, jclass redefined);
+/* Reports whether the class of the last call of scan_kind has to be changed. */
 void scan_report(bool changes);

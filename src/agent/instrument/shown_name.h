@@ -9,6 +9,6 @@ struct shown_name {
 
 /*
  * Returns the name of a class as outputs show it (base/generated_name.h), in the internal form: of
- * a proxy with its interfaces instead of its number. It may lie in `room`.
+ * a proxy with its interfaces instead of its number. The name may lie in `room`.
  */
 struct str instrument_shown_name(const struct instrument_class *c, struct shown_name *room);

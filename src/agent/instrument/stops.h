@@ -9,7 +9,8 @@
 #include <stdint.h>
 
 /*
- * Stores for how long the VM has stopped all its threads since its start. Returns false when the VM
- * does not publish it (-XX:-UsePerfData). Any thread, but not concurrently.
+ * Stores for how long, in ns, the VM has stopped all its threads since its start. Returns false
+ * when the VM does not publish that (-XX:-UsePerfData), or in another unit. Any thread, but not
+ * concurrently.
  */
 bool stops_so_far(uint64_t *ret_ns);
