@@ -37,12 +37,14 @@ struct inspection {
 
 /*
  * Creates the environment of the numbers if necessary, and requests these capabilities as far as
- * the VM grants them (most of them only in the OnLoad phase). callbacks may be NULL;
- * GarbageCollectionFinish is reserved.
+ * the VM grants them (most of them only in the OnLoad phase). `more` and `callbacks` may be NULL;
+ * GarbageCollectionFinish is reserved. Returns 0, or -ENOTSUP with a sentence in `why`.
  */
 int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callbacks,
                  struct buf *why) must_check;
-/* Makes a question without an operand; requires inspect_open. */
+/*
+ * Returns a question without an operand, whose answer is written to `out`; requires inspect_open.
+ */
 struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why);
 
 struct question {
@@ -64,9 +66,14 @@ int inspect_deadlocks(struct inspection *i);
 
 /* Returns the number of an object, assigned now if it has none; 0 when o is NULL or on failure. */
 jlong inspect_object_number(struct inspection *i, jobject o);
-/* Returns the object of a number as a local reference, NULL when the object is dead. */
+/*
+ * Returns the object of a number as a local reference, or NULL when no live object has this number.
+ */
 jobject inspect_object_of_number(struct inspection *i, jlong number);
-/* Returns the number of collections since the number was assigned. */
+/*
+ * Returns the number of collections since the object with this number received it; 0 for a number
+ * that was never assigned.
+ */
 uint64_t inspect_object_age(jlong number);
 
 /*
@@ -77,13 +84,13 @@ void inspect_put_object(struct inspection *i, jobject o);
 /* Writes what inspect_put_object writes, under a key; deletes the local reference. */
 void inspect_put_object_key(struct inspection *i, const char *key, jobject o);
 /*
- * Writes the whole string, or null for NULL, under a key if there is one; deletes the local
- * reference.
+ * Writes the whole string, or null for NULL, under `key`, or as a value alone if `key` is NULL;
+ * deletes the local reference.
  */
 void inspect_put_string(struct inspection *i, const char *key, jstring s);
 /*
- * Returns whether a frame is one of a probe, inside which a thread may be. No stack shows it; the
- * other frames keep the depths that the VM gives them, by which `control` names them.
+ * Returns whether a frame belongs to a probe, inside which a thread may be. No stack shows such a
+ * frame; the other frames keep the depths that the VM gives them, by which `control` names them.
  */
 bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame);
 /*
@@ -114,7 +121,10 @@ void inspect_no_class(struct inspection *i, const char *shown, const char *name,
                       const char *method);
 /* Does what loaded_classes does, but leaves out the classes of the agent. */
 int inspect_find_loaded_classes(struct inspection *i, struct loaded_classes *ret) must_check;
-/* Reads the value of a field. Returns false when it cannot be read. */
+/*
+ * Reads the value of a field f of class c: a static one, or that of the object `holder`. An object
+ * in *ret is a local reference. Returns false when the value cannot be read.
+ */
 bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
                          const char *signature, bool is_static, jvalue *ret);
 /*
@@ -125,8 +135,8 @@ bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldI
 void inspect_find_locks(struct inspection *i);
 void inspect_put_locks(struct inspection *i, jlong java_id);
 /*
- * Returns the live thread with this name or object number, as a local reference; NULL (with the
- * reason in why) when there is none.
+ * Returns the live thread whose name or object number is the operand, as a local reference; NULL,
+ * with the reason in i->why, when there is none.
  */
 jthread thread_of_operand(struct inspection *i);
 /*
