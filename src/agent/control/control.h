@@ -39,21 +39,28 @@ struct halted {
 void control_lock(void);
 void control_unlock(void);
 /*
- * Adds a thread to the table. Returns its entry, or NULL if there are too many. Requires the lock.
+ * Adds a thread to the table, or changes why it is held if it is in the table. Returns its entry,
+ * or NULL if there are too many, the session has ended, or memory runs out. `why` must be a
+ * constant. Requires the lock.
  */
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why);
+/* Returns the entry of a thread, or NULL when it is not held by us. Requires the lock. */
 struct halted *halted_find(JNIEnv *jni, jthread t);
 
 /* Writes a jvmscope.Control event. Requires the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
-/* Writes `what` and the reason of the error to c->i->why; returns the matching negative errno. */
+/*
+ * Writes `what` and the reason of the error to c->i->why. Returns -EBUSY for a suspended thread,
+ * otherwise -ENOTSUP; 0, and writes nothing, if e is not an error.
+ */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;
 /* Writes "pkg.Class.method:12" to `to`. */
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size);
 /* Writes the place of a thread's top frame to `to`, as control_place does. */
 void control_where(struct inspection *i, jthread t, char *to, size_t size);
 /*
- * Returns whether a thread must never be stopped: the one that carries out a verb, and the agent's.
+ * Returns whether a breakpoint or step must not stop the calling thread t, because t carries out a
+ * verb or is one of the agent's.
  */
 bool control_is_ours(JNIEnv *jni, jthread t);
 
