@@ -16,6 +16,7 @@ struct scaled {
     uint8_t *stacks;
 };
 
+/* Determines which objects and stacks w scales. Returns 0, -ENOMEM or an error of holds_collect. */
 int scaled_init(struct scaled *ret, const struct timeline *t, const struct what_if *w) must_check;
 void scaled_release(struct scaled *s);
 
@@ -37,6 +38,7 @@ struct replay {
     uint64_t usual; /* the same for other wake-ups */
 };
 
+/* Returns whether the waker of a node hands over a lock or unparks the thread. */
 static inline bool replay_hands_over(const struct tl_node *at)
 {
     return at->edge == TL_BY_HANDOFF || at->edge == TL_BY_UNPARK;
@@ -84,6 +86,10 @@ static inline uint64_t replay_left(int64_t *saved, uint64_t own)
     return own - (uint64_t)less;
 }
 
+/*
+ * Prepares a replay in which the time inside `what`, which must outlive it, is multiplied by
+ * `factor`. ends: which ends of sections to assume. Returns 0 or -ENOMEM.
+ */
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
                 double factor, enum hold_ends ends) must_check;
 void replay_release(struct replay *r);

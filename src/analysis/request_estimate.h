@@ -46,6 +46,7 @@ void estimate_sample_release(struct estimate_sample *s);
 /* Adds a request's value once the sample has all requests. Returns 0 or -ENOMEM. */
 int estimate_add(struct estimate *e, const struct estimate_sample *s, uint32_t stratum,
                  double weight, double value) must_check;
+/* Returns the mean of the values over the sample, or 0 when the sample is empty. */
 double estimate_mean(const struct estimate *e, const struct estimate_sample *s);
 /*
  * Returns half the width of the mean's 95 % interval; 0 if each request stands for itself alone.
@@ -55,7 +56,7 @@ double estimate_error(const struct estimate *e, const struct estimate_sample *s)
 void estimate_release(struct estimate *e);
 
 /*
- * Returns whether an estimate of this value says little: it is below its error, or rests on a few
- * requests of many.
+ * Returns whether an estimate says little, because its value is below its error or rests on a few
+ * requests of many. n: the number of requests with a value above 0.
  */
 bool estimate_is_uncertain(double value, double error, uint32_t n);

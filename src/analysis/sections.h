@@ -73,6 +73,10 @@ struct sections {
     bool failed;                /* out of memory; results from now on are too small */
 };
 
+/*
+ * Prepares for questions about the sections of the wanted locks (per object). l and `wanted` must
+ * outlive *ret. Returns 0 or -ENOMEM.
+ */
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
                   const uint8_t *wanted) must_check;
 void sections_release(struct sections *s);
