@@ -68,6 +68,9 @@ static inline uint64_t edges_zigzag_(uint64_t delta)
     return delta << 1 ^ -(delta >> 63);
 }
 
+/*
+ * Adds a reference to `target`, unless that is the node itself, to the run that edges_begin began.
+ */
 static inline void edges_add(struct edge_writer *w, uint64_t target)
 {
     if (likely(target != w->node))
@@ -110,6 +113,7 @@ static inline bool edges_next(const uint8_t **run, uint64_t node, uint64_t *ret)
     return v != 0;
 }
 
+/* Returns whether the first reference of a node is weak. */
 static inline bool edges_first_weak(const struct edges *e, uint64_t node)
 {
     return e->weak[node / 64] >> (node % 64) & 1;

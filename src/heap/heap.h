@@ -173,5 +173,9 @@ struct heap_refs {
     bool weak; /* whether the last reference returned is weak */
 };
 
+/*
+ * Begins with the references of an item, which must exist as long as r. heap_refs_next stores the
+ * next reference and returns false after the last.
+ */
 void heap_refs_begin(struct heap_refs *r, const struct heap_dump *d, const struct hprof_item *item);
 bool heap_refs_next(struct heap_refs *r, uint64_t *ret_id);
