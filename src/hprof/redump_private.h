@@ -72,6 +72,7 @@ struct redump {
     int error;
 };
 
+/* Keeps an error, unless an earlier one is kept already; 0 is no error. */
 static inline void redump_fail(struct redump *r, int error)
 {
     if (!r->error)
