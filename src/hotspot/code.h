@@ -63,6 +63,7 @@ struct code_cache {
 int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
                     const struct memory *m, char *why, size_t size) must_check;
 
+/* Returns whether an address lies in the memory that the VM has reserved for code. */
 static inline bool code_holds(const struct code_cache *c, uint64_t pc)
 {
     return pc - c->low < c->high - c->low;

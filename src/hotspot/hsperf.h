@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /*
- * Returns the text of a string counter ("sun.rt.javaCommand") in the file's bytes. The caller frees
- * it. NULL when there is no such counter, the file is damaged, or memory is exhausted.
+ * Returns the text of a string counter ("sun.rt.javaCommand") in the file's bytes; NULL when there
+ * is no such counter, the file is damaged, or memory is exhausted. The caller frees the text.
  */
 char *hsperf_string(const uint8_t *data, size_t len, const char *name);
 

@@ -23,9 +23,8 @@ struct table_entry {
 };
 
 /*
- * Visits every entry. A visitor that returns a value other than 0 ends this, and the value is
- * returned. Otherwise returns 0, -ENOENT (no HotSpot with tables), -EFAULT, or -EBADMSG (the tables
- * are malformed).
+ * Visits every entry until a visit returns a value other than 0. Returns that value, 0, -ENOENT (no
+ * HotSpot with tables), -EFAULT, or -EBADMSG (the tables are malformed).
  */
 int hotspot_tables_visit(const struct hotspot_image *image,
                          int (*visit)(void *context, const struct table_entry *entry),

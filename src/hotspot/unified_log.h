@@ -50,6 +50,9 @@ struct log_safepoint {
     int64_t threads; /* -1 when the JDK does not report it */
 };
 
+/*
+ * Parses the text of a line. Returns false when the line does not report a safepoint in this form.
+ */
 bool log_safepoint_read(struct log_text text, struct log_safepoint *ret);
 
 /*
@@ -90,6 +93,7 @@ struct log_compile {
     struct log_text why;    /* JDK 25 and later: "uncommon trap", "not used"; may be empty */
 };
 
+/* Parses the text of such a line. Returns false when the line has another form. */
 bool log_compile_read(struct log_text text, struct log_compile *ret);
 
 /* A line with the tag deoptimization at level debug (JDK 21 and later): an uncommon trap. */
@@ -99,4 +103,5 @@ struct log_trap {
     uint32_t compile_id, level;
 };
 
+/* Parses the text of such a line. Returns false when the line has another form. */
 bool log_trap_read(struct log_text text, struct log_trap *ret);
