@@ -81,6 +81,7 @@ bool generated_name_is_proxy(const char *name, size_t len);
 void generated_target_implements(struct generated_target *t, struct str interface);
 /*
  * Does what generated_name_normalize does, and also removes the numbers from the name of a proxy's
- * class if `t` has its interfaces. The caller appends t's text in brackets.
+ * class if `t` has the proxy's interfaces. Returns the new length. The caller appends t's text in
+ * brackets.
  */
 size_t generated_name_normalize_for(char *name, size_t len, const struct generated_target *t);

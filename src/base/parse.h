@@ -31,16 +31,16 @@ int parse_size(const char *text, uint64_t *ret_bytes) must_check;
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret) must_check;
 
 /*
- * Writes a duration as options take it into text and returns it, in the largest unit of which it is
- * a whole number: "30d", "1500ms".
+ * Writes a duration into `text` in the form that options take, in the largest unit of which it is a
+ * whole number: "30d", "1500ms". Returns `text`.
  */
 char *format_limit(char text[24], uint64_t ns);
-/* Write "1.5 s", "12.3 ms", "840 ns" or "1.5 GiB", "640 B" into text and return it. */
+/* Write "1.5 s", "12.3 ms", "840 ns" or "1.5 GiB", "640 B" into `text`. Return `text`. */
 char *format_duration(char text[24], uint64_t ns);
 char *format_size(char text[24], uint64_t bytes);
 /*
- * Writes "1 class" or "2 classes" into text and returns it: a number and what it counts, which is
- * given in the plural.
+ * Writes a number and what it counts into `text`: "1 class" or "2 classes". nouns: what is counted,
+ * in the plural. Returns `text`.
  */
 char *format_count(char text[64], uint64_t n, const char *nouns);
 /* Evaluates to a text of format_count, in memory that lasts to the end of the block. */

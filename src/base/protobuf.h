@@ -64,8 +64,7 @@ static inline void protobuf_put_bytes(struct buf *b, unsigned field, const void 
     buf_bytes(b, bytes, n);
 }
 
-/* Appends a message that was built in `part`, and empties that. Keeps its failure, if it has one.
- */
+/* Appends a message that was built in `part`, with its failure if it has one. Empties `part`. */
 static inline void protobuf_put_part(struct buf *b, unsigned field, struct buf *part)
 {
     protobuf_put_bytes(b, field, part->data, part->len);

@@ -37,6 +37,7 @@ static inline bool seqlock_begin(_Atomic(uint32_t) *lock)
     return !(version & 1) && seqlock_begin_at(lock, version);
 }
 
+/* Ends a write: makes the version even, but never 0. */
 static inline void seqlock_end(_Atomic(uint32_t) *lock)
 {
     uint32_t version = atomic_load_explicit(lock, memory_order_relaxed) + 1;
@@ -67,11 +68,13 @@ static inline void seqlock_stamp_clear(_Atomic(uint64_t) *stamp)
     atomic_thread_fence(memory_order_release);
 }
 
+/* Ends a write of data: stamps the data with the time; 0 when there are none. */
 static inline void seqlock_stamp_set(_Atomic(uint64_t) *stamp, uint64_t time)
 {
     atomic_store_explicit(stamp, time, memory_order_release);
 }
 
+/* Returns the stamp, or 0 when there is nothing to read. */
 static inline uint64_t seqlock_stamp(const _Atomic(uint64_t) *stamp)
 {
     return atomic_load_explicit(stamp, memory_order_acquire);

@@ -18,6 +18,7 @@ struct waker {
     _Atomic uint32_t called;
 };
 
+/* Wakes the thread that waits or, if none does, makes the next wait end at once. Keeps errno. */
 static inline void waker_wake(struct waker *w)
 {
     int saved = errno;
