@@ -245,6 +245,10 @@ static inline bool option_always(const struct options *o)
  */
 bool option_has_effect(const struct options *o, enum option which);
 
+/*
+ * Returns whether an option of y or n is y; for a number, a duration or a size, whether it is not
+ * 0.
+ */
 static inline bool option_on(const struct options *o, enum option which)
 {
     return o->v[which].number != 0;

@@ -68,9 +68,9 @@ struct condition;
 int condition_parse(struct condition **ret, const char *text, struct buf *why) must_check;
 void condition_free(struct condition *c);
 
-/* Gives each test an id of its own, from `first` to first + CONDITION_IDS - 1. */
 enum { CONDITION_IDS = 64 };
 
+/* Gives each test an id of its own, from `first` to first + CONDITION_IDS - 1. */
 void condition_number(struct condition *c, unsigned first);
 /* Returns the i-th test with a path; NULL after the last. */
 const struct cond_test *condition_path(const struct condition *c, unsigned i);
