@@ -17,8 +17,8 @@
 bool class_is_of_classes(JNIEnv *jni, jclass c);
 /*
  * Returns "class com.shop.Store" for the object of com.shop.Store, without what the VM adds to
- * names of classes that it generated. The caller frees it. NULL: the VM does not provide the name,
- * or out of memory.
+ * names of classes that it generated. The caller frees the text. Returns NULL when the VM does not
+ * provide the name or memory runs out.
  */
 char *class_object_text(jclass object);
 

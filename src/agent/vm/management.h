@@ -8,8 +8,9 @@
 #include "agent/vm/vm.h"
 
 /*
- * Returns the address of a native method: of `now` in the library of JDK 9 and later, or of `jdk8`
- * in that of JDK 8 (may be NULL). Loads the library. NULL when there is none.
+ * Returns the address of a native method by its symbol: `now` in the library of JDK 9 and later, or
+ * `jdk8` (may be NULL) in that of JDK 8. Loads the library. Returns NULL when no library has the
+ * symbol.
  */
 void *management_native(const char *now, const char *jdk8);
 

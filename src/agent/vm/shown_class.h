@@ -10,6 +10,6 @@
 /*
  * Returns a class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes
  * that the VM adds to the names of classes that it generated (base/generated_name.h). The caller
- * frees it. NULL: the VM does not provide it, or out of memory.
+ * frees the text. Returns NULL when the VM does not provide the descriptor or memory runs out.
  */
 char *shown_class_signature(jclass c);

@@ -13,7 +13,8 @@
 /* Writes the name of a thread without a name into to[size] and returns `to`. */
 const char *shown_thread_number(char *to, size_t size, int64_t java_id, bool is_virtual);
 /*
- * Returns the name of a live thread; malloc'ed. NULL: the VM does not provide it, or out of memory.
+ * Returns the name of a live thread, which the caller frees; NULL when the VM does not provide it
+ * or memory runs out.
  */
 char *shown_thread_name(JNIEnv *jni, jthread t);
 /* Returns what Thread.getId() returns, without calling it; -1 when the VM has no such field. */
