@@ -16,8 +16,8 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
 bool choice_matches_first(const char *pattern, struct str class_name, struct str method,
                           struct str descriptor);
 /*
- * Returns whether the first pattern of a list names parameters, so that it may mean a bridge
- * (class_method_is_bridge).
+ * Returns whether the first pattern of a list names parameters, other than any (..), so that the
+ * pattern may mean a bridge (class_method_is_bridge).
  */
 bool choice_names_parameters(const char *pattern);
 /* Returns whether one of the patterns matches a class as a whole. */

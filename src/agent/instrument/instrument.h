@@ -114,9 +114,9 @@ struct instrument_client {
 extern const char *const instrument_reasons[LEFT_REASONS];
 
 /*
- * Sets the selection of classes and methods: patterns separated by ':' (NULL: include everything,
- * exclude nothing). `*` stands for any characters. A pattern matches if what it covers ends at a
- * '.', a '$' or the end of package.Class.method.
+ * Sets the selection of classes and methods: patterns separated by ':' (NULL or "": include
+ * everything, exclude nothing). `*` stands for any characters. A pattern matches if what it covers
+ * ends at a '.', a '$' or the end of package.Class.method. Returns 0 or -ENOMEM.
  */
 int instrument_choose(const char *include, const char *exclude) must_check;
 
