@@ -52,6 +52,10 @@ struct question {
     int (*answer)(struct inspection *i);
 };
 
+/*
+ * Answer the question that the function is named after, about i->operand: write the members of the
+ * answer's object. Return 0, or a negative errno, in most cases with a sentence in i->why.
+ */
 int inspect_threads(struct inspection *i);
 int inspect_groups(struct inspection *i);
 int inspect_stack(struct inspection *i);
@@ -77,8 +81,8 @@ jobject inspect_object_of_number(struct inspection *i, jlong number);
 uint64_t inspect_object_age(jlong number);
 
 /*
- * Writes null, or {"id", "class"} with a "value" if it can be read without calling code (strings,
- * boxes, array lengths).
+ * Writes null for NULL, or else {"id", "class"}, with a "value" if the value can be read without
+ * calling code (strings, boxes, array lengths).
  */
 void inspect_put_object(struct inspection *i, jobject o);
 /* Writes what inspect_put_object writes, under a key; deletes the local reference. */
@@ -105,8 +109,8 @@ enum member_kind { KIND_CLASS, KIND_FIELD, KIND_METHOD };
 void inspect_put_modifiers(struct inspection *i, const char *key, jint modifiers,
                            enum member_kind kind);
 /*
- * Returns the name of a type, "java.util.Map$Entry" or "int[][]", given its signature; malloc'ed,
- * NULL when out of memory.
+ * Returns the name of a type, "java.util.Map$Entry" or "int[][]", given its signature, or NULL when
+ * out of memory. The caller frees the name.
  */
 char *inspect_type_name(const char *signature);
 /* Returns the name of a class as inspect_type_name does; "?" when the VM does not provide it. */
@@ -116,7 +120,10 @@ char *inspect_class_name(struct inspection *i, jclass c);
  * loaders have it; NULL when there is none.
  */
 jclass inspect_class_by_name(struct inspection *i, const char *name);
-/* Writes to i->why that no class of this name is loaded, and which one may be meant. */
+/*
+ * Writes to i->why that no class of this name is loaded, and which one may be meant. shown: what
+ * the user wrote. method: a method that the class should have, or NULL.
+ */
 void inspect_no_class(struct inspection *i, const char *shown, const char *name,
                       const char *method);
 /* Does what loaded_classes does, but leaves out the classes of the agent. */
