@@ -36,6 +36,7 @@ struct halted {
     const char *why; /* "suspended", "breakpoint", "step" */
 };
 
+/* Acquire and release the lock of the halted threads, the breakpoints and the steps. */
 void control_lock(void);
 void control_unlock(void);
 /*
@@ -64,6 +65,10 @@ void control_where(struct inspection *i, jthread t, char *to, size_t size);
  */
 bool control_is_ours(JNIEnv *jni, jthread t);
 
+/*
+ * Carry out the verb that the function is named after, with c->operands. Write the answer's
+ * sentence to c->done. Return 0, or a negative errno with a sentence in c->i->why.
+ */
 int control_suspend(struct control_call *c);
 int control_resume(struct control_call *c);
 int control_interrupt(struct control_call *c);
@@ -78,8 +83,8 @@ int control_redefine(struct control_call *c);
 int control_verbose(struct control_call *c);
 
 /*
- * Returns the thread that an operand names, if it is held by us and really suspended; NULL with a
- * sentence in why.
+ * Returns the thread that an operand names if we hold it and it is really suspended; otherwise
+ * NULL, with a sentence in c->i->why.
  */
 jthread control_halted_thread(struct control_call *c, const char *operand);
 /*
@@ -89,8 +94,11 @@ jthread control_halted_thread(struct control_call *c, const char *operand);
  */
 jvmtiError control_release(struct inspection *i, struct halted *h);
 
-/* Breakpoints and steps: their callbacks, their part of `list`, their removal. */
+/* The callbacks of breakpoints and steps. */
 extern const jvmtiEventCallbacks control_stop_events;
+/* Writes the breakpoints as a member of the object of the answer to `list`. */
 void control_put_breakpoints(struct inspection *i);
+/* Ends the step in progress and removes all breakpoints. */
 void control_stops_end(jvmtiEnv *ti, JNIEnv *jni);
+/* Switches off the verbose flags that control_verbose has switched on. */
 void control_verbose_end(jvmtiEnv *ti);
