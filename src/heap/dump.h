@@ -123,8 +123,9 @@ static inline struct hprof_items heap_chunk_items(const struct heap_dump *d,
 }
 
 /*
- * Opens a dump from a file, a .gz, "-" or a pipe. which: the dump to read if there are several, -1
- * for the last. Returns 0 or a negative errno.
+ * Opens a dump from a file, a .gz, "-" or a pipe. which: the dump to read if there are several,
+ * from 0; -1 for the last. Returns 0 or a negative errno: -ENOMSG when the file has no heap dump,
+ * -ERANGE when it has no dump of this number.
  */
 int heap_dump_open(struct heap_dump **ret, const char *path, int which) must_check;
 void heap_dump_free(struct heap_dump *d);

@@ -8,9 +8,10 @@ enum { WATCHES_MAX = 64 };
 
 /*
  * Normalizes a list in place: commas, semicolons and blanks between its parts become the separator,
- * pkg.Class::method becomes pkg.Class.method, and blanks and type arguments are removed from the
- * types in parentheses after a method. Empty parts are removed, and so are blanks around a part and
- * before a parenthesis.
+ * and pkg.Class::method becomes pkg.Class.method. In the types in parentheses after a method,
+ * blanks and type arguments are removed, and "..." becomes "[]" after a type and otherwise "..".
+ * Empty parts are removed, and so are blanks around a part and before a parenthesis. A list of
+ * nothing but separators keeps one of them.
  */
 void option_list_normalize(char *list, char separator);
 
