@@ -61,9 +61,9 @@ struct path_options {
 const char *path_state_name(enum path_state state);
 
 /*
- * Finds the critical path. Returns 0, -ENOENT (nothing lies between from and to) or -ENOMEM. If
- * only the tables of the timeline, not its nodes, have been checked (timeline_check_tables), it
- * returns -EPROTO for a node that leads nowhere.
+ * Finds the critical path. Returns 0, -ENOENT (nothing lies between from and to), -ENOMEM or, if
+ * only the tables of the timeline, not its nodes, have been checked (timeline_check_tables),
+ * -EPROTO for a node that leads nowhere.
  */
 int critical_path(const struct timeline *t, const struct path_options *o,
                   struct critical_path *ret) must_check;

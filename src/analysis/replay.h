@@ -87,8 +87,8 @@ static inline uint64_t replay_left(int64_t *saved, uint64_t own)
 }
 
 /*
- * Prepares a replay in which the time inside `what`, which must outlive it, is multiplied by
- * `factor`. ends: which ends of sections to assume. Returns 0 or -ENOMEM.
+ * Prepares a replay in which the time inside `what`, which must outlive the replay, is multiplied
+ * by `factor`. ends: which ends of sections to assume. Returns 0 or -ENOMEM.
  */
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
                 double factor, enum hold_ends ends) must_check;

@@ -72,8 +72,8 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
 void request_group_release(struct request_group *g);
 
 /*
- * Chooses the slow and the typical requests of a name and sets what describes them: up to
- * `equal`. Returns 0, -ENOENT (no request of the name is slow) or -ENOMEM.
+ * Chooses the slow and the typical requests of a name and sets the members of g that describe
+ * these, up to `equal`. Returns 0, -ENOENT (no request of the name is slow) or -ENOMEM.
  */
 int request_choose(const struct requests *r, uint32_t name, const struct group_options *o,
                    struct request_group *g) must_check;

@@ -81,9 +81,9 @@ int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
 /* Finds the requests of `excesses`. Returns 0 or -ENOMEM. */
 int ledger_index_excesses(struct request_ledger *l) must_check;
 /*
- * Returns for how many nanoseconds the thread had no processor between two times of a run, and how
- * much of that was the container's quota. Where in a run without requests this was is unknown, so
- * the times without a processor are spread evenly there.
+ * Returns for how many nanoseconds the thread had no processor between two times of a run, and
+ * stores in *ret_throttled how much of that was the container's quota. In a run without requests
+ * the moments without a processor are unknown, so they are spread evenly over the run.
  */
 uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_t start,
                         uint64_t end, uint64_t *ret_throttled);

@@ -15,8 +15,8 @@ static inline int hex_digit(char c)
 }
 
 /*
- * Reads exactly n bytes from a text of 2 n hexadecimal digits. Returns false, and leaves *ret as it
- * is, if the text is not that.
+ * Reads exactly n bytes from a text of 2 n hexadecimal digits. Returns false, and leaves *ret
+ * unchanged, if the text has another length or another character.
  */
 static inline bool hex_read(const char *text, size_t len, uint8_t *ret, size_t n)
 {

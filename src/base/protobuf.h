@@ -85,8 +85,8 @@ struct protobuf_field {
 };
 
 /*
- * Reads the next field of a message. Returns false at its end, or when it is damaged; in that case
- * the cursor has failed.
+ * Reads the next field of a message. Returns false at the end of the message, and when the field is
+ * damaged: then the cursor has failed.
  */
 static inline bool protobuf_next(struct cursor *c, struct protobuf_field *ret)
 {

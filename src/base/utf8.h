@@ -34,8 +34,9 @@ void utf8_put(struct buf *b, uint32_t v);
 
 /*
  * Returns whether a code point acts on the text around it instead of being shown: control
- * characters of ASCII and ISO 6429, line separators, the marks, embeddings, overrides and isolates
- * of bidirectional text, invisible tags, and lone surrogates, of which there is no UTF-8.
+ * characters of ASCII and ISO 6429, line separators, characters without width such as the soft
+ * hyphen, the marks, embeddings, overrides and isolates of bidirectional text, invisible tags, and
+ * lone surrogates, of which there is no UTF-8.
  */
 bool utf8_is_control(uint32_t v);
 

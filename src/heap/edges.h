@@ -105,7 +105,7 @@ static inline const uint8_t *edges_of(const struct edges *e, uint64_t node)
     return at ? e->bytes + at : NULL;
 }
 
-/* Reads the next target in a run of `node`. Returns false at its end. */
+/* Reads the next target in a run of `node`. Returns false at the end of the run. */
 static inline bool edges_next(const uint8_t **run, uint64_t node, uint64_t *ret)
 {
     uint64_t v = edges_take_(run);

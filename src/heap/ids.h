@@ -131,7 +131,9 @@ struct heap_finder {
     } * words;
 };
 
-/* The sealed ids must exist as long as the finder. Returns 0 or -ENOMEM. */
+/*
+ * Prepares a finder for sealed ids, which must exist as long as the finder. Returns 0 or -ENOMEM.
+ */
 int heap_finder_init(struct heap_finder *f, const struct heap_ids *ids) must_check;
 void heap_finder_release(struct heap_finder *f);
 

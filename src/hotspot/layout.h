@@ -65,8 +65,9 @@ struct hotspot_layout {
 };
 
 /*
- * Reads and checks the layout. Returns 0, or -ENOTSUP with the reason in why[size]: it is not
- * HotSpot, or one that the walker does not know, or its tables are incomplete or contradictory.
+ * Reads and checks the layout. Returns 0, or -ENOTSUP with the reason in why[size]: the VM is not
+ * HotSpot, or a version that the walker does not know, or its tables are incomplete or
+ * contradictory.
  */
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
                         size_t size) must_check;
@@ -94,10 +95,10 @@ bool hotspot_flag_is_given(const struct hotspot_layout *layout, const struct hot
  */
 extern const char *const hotspot_archive_texts[], *const hotspot_archive_switches[];
 /*
- * Returns the name of the first of these flags that is set, or NULL. Such a VM leaves classes that
- * were changed out of the archive. If every archive needs one of them, such as java.lang.Thread,
- * the VM writes no archive, and JDK 25 and later exit with 1. Recording the profile of a cache
- * (-XX:AOTMode=record) is such a run as well.
+ * Returns the name of the first of these flags that is set, or NULL. With such a flag the VM leaves
+ * classes that were changed out of the archive. If every archive needs one of these classes, such
+ * as java.lang.Thread, the VM writes no archive, and JDK 25 and later exit with 1. Recording the
+ * profile of a cache (-XX:AOTMode=record) is such a run as well.
  */
 const char *hotspot_archive_flag(const struct hotspot_layout *layout,
                                  const struct hotspot_image *image);

@@ -123,8 +123,8 @@ static inline struct hprof_items hprof_items_of(const uint8_t *start, const uint
 int hprof_item_other(struct hprof_items *it, struct hprof_item *ret) must_check;
 
 /*
- * Returns 1 with the next sub-record, 0 at the end, -ENODATA when it is cut short, or -EBADMSG for
- * an unknown tag. After an error `at` is unchanged.
+ * Reads the next sub-record. Returns 1, 0 at the end, -ENODATA when the sub-record is cut short, or
+ * -EBADMSG for an unknown tag or element type. After an error it->at is unchanged.
  */
 static inline int hprof_item_next(struct hprof_items *it, struct hprof_item *ret)
 {

@@ -123,7 +123,7 @@ void hprof_text_monitors_thread(struct hprof_text *t, uint32_t thread, uint32_t 
                                 uint32_t state);
 /*
  * Writes a monitor of MONITOR DUMP. owner: the thread, or 0 when the monitor is not owned. entries:
- * how often the owner has entered it.
+ * how often the owner has entered the monitor.
  */
 void hprof_text_monitor(struct hprof_text *t, const char *descriptor, uint32_t owner,
                         uint32_t entries, const uint32_t *enterers, size_t n_enterers,

@@ -98,8 +98,7 @@ void inspect_put_string(struct inspection *i, const char *key, jstring s);
  */
 bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame);
 /*
- * Writes a value of the type given by a signature. An object in it is a local reference, which is
- * deleted.
+ * Writes a value of the type given by a signature. If v is an object, deletes its local reference.
  */
 void inspect_put_value(struct inspection *i, const char *signature, jvalue v);
 

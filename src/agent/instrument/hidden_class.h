@@ -10,12 +10,12 @@
 #include <jni.h>
 
 /*
- * Receives such a class. plain: its name, in the internal form, without what the VM has added to
- * it.
+ * Receives a hidden class of the program. plain: its name, in the internal form, without what the
+ * VM has added to it.
  */
 typedef void hidden_class_seen(jclass c, struct str plain);
 
-/* Calls seen if a class, for which the VM sends ClassPrepare, is such a class. */
+/* Calls seen if c, for which the VM sends ClassPrepare, is a hidden class of the program. */
 void hidden_class_prepared(jclass c, hidden_class_seen *seen);
-/* Calls seen for each such class that is loaded. */
+/* Calls seen for each loaded class that is a hidden class of the program. */
 void hidden_classes_loaded(JNIEnv *jni, hidden_class_seen *seen);

@@ -26,8 +26,9 @@ void named_class_guess(struct choice_guess *g, jclass c, struct str name,
                        const char *wanted, const struct wanted_member *member);
 
 /*
- * Returns a loaded class of this name, "pkg.Outer$Inner" or "pkg/Outer$Inner", as a local reference
- * or NULL if there is none. In that case *ret_guess is the loaded class that the name may mean.
+ * Returns a loaded class of this name, "pkg.Outer$Inner" or "pkg/Outer$Inner", as a local
+ * reference, or NULL if there is none; *ret_guess is then the loaded class that the name may mean.
+ * member: what is wanted of the class.
  */
 jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *member,
                    struct choice_guess *ret_guess);

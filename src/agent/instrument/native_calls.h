@@ -67,8 +67,8 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
 /* Asks the clients again which methods they want; calls are still reported meanwhile. */
 void native_calls_change(JNIEnv *jni);
 /*
- * Removes a client. When it returns, no function of the client is running, and methods that no
- * other client wants have their original binding.
+ * Removes a client. After the call, no function of the client is running, and methods that no other
+ * client wants have their original binding.
  */
 void native_calls_off(const struct native_client *c, JNIEnv *jni);
 /* Appends status lines "native.methods N" ... */

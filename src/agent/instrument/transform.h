@@ -7,7 +7,10 @@
 
 #include <jvmti.h>
 
-/* ClassFileLoadHook: a class is loaded or changed, or its code is read (scan.h). */
+/*
+ * The callback for ClassFileLoadHook: instruments a class that is loaded or changed, or reports on
+ * one whose code is read (scan.h).
+ */
 void JNICALL transform_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, jobject loader,
                                   const char *name, jobject domain, jint len,
                                   const unsigned char *data, jint *new_len,

@@ -26,8 +26,8 @@ struct class_map {
 };
 
 /*
- * Stores the number of a class in *ret. Returns false when it has none. Any thread may call this
- * while another one adds classes.
+ * Stores the number of a class in *ret. Returns false when the class has none. Any thread may call
+ * this while another one adds classes.
  */
 bool class_map_get(struct class_map *m, JNIEnv *jni, jclass c, uint64_t *ret);
 /* Assigns a number to a class, unless the class has one. Does nothing when memory is exhausted. */

@@ -20,8 +20,8 @@ void collect_stop(bool wait);
 bool collect_garbage(JNIEnv *jni);
 void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */
 /*
- * Returns a weak reference to an object that is otherwise unreachable; a collection clears the
- * reference. NULL: out of memory. The caller deletes the reference.
+ * Returns a weak reference to an object that is otherwise unreachable, or NULL when out of memory.
+ * A collection clears the reference; the caller deletes it.
  */
 jweak collect_make_garbage(JNIEnv *jni);
 /*

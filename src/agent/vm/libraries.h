@@ -13,5 +13,7 @@
  * held during the calls.
  */
 int libraries_visit(int (*f)(void *library, const char *path, void *context), void *context);
-/* Returns the number of libraries that were ever loaded; 0: the loader does not count them. */
+/*
+ * Returns the number of libraries that were ever loaded, or 0 when the loader does not count them.
+ */
 unsigned long long libraries_loaded(void);

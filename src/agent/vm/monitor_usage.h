@@ -19,9 +19,9 @@ struct monitor_entrant {
 typedef VEC(struct monitor_entrant) monitor_entrant_vec;
 
 /*
- * Adds the thread to *entrants if it waits to enter a monitor for which GetObjectMonitorUsage might
- * not name it. Adds nothing without can_get_current_contended_monitor. Returns 0, or -ENOMEM when
- * memory runs out.
+ * Adds the thread to *entrants if the thread waits to enter a monitor for which
+ * GetObjectMonitorUsage might not name it. Adds nothing without can_get_current_contended_monitor.
+ * Returns 0, or -ENOMEM when memory runs out.
  */
 int monitor_entrants_add(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants,
                          jthread thread) must_check;

@@ -15,7 +15,7 @@ bool virtual_lives_start(JNIEnv *jni);
 void virtual_lives_off(void);
 /*
  * Returns the time in ms since virtual_lives_start for which virtual threads were alive and not
- * mounted, summed over them. Threads that existed before and that the JDK does not list are not
- * counted.
+ * mounted, summed over them. Threads that existed before and that the JDK neither lists nor counts
+ * are left out.
  */
 uint64_t virtual_lives_unmounted_ms(void);
