@@ -17,7 +17,7 @@ enum path_state {
     PATH_RUN,
     /* waiting for a lock: the wake-up after a hand-over, or a wait whose cause is unknown */
     PATH_LOCK,
-    PATH_REACQUIRE, /* the same for a monitor after wait() */
+    PATH_REACQUIRE, /* waiting to acquire a monitor again after wait() */
     PATH_SLEEP,
     PATH_TIMER, /* a wait or park that ended by its timeout */
     PATH_IO,

@@ -103,7 +103,8 @@ void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t
 
 /*
  * Returns when a thread that was woken at a node continues in the replay. since and caused: when,
- * as recorded, its wait began and the waker woke it; arrived and cause: the same in the replay.
+ * as recorded, the thread's wait began and the waker woke the thread; arrived and cause: these
+ * moments in the replay. *saved: the waker's, as in struct replay.
  */
 static inline uint64_t replay_woken(const struct replay *r, const struct tl_node *at,
                                     uint64_t caused, int64_t *saved, uint64_t since,

@@ -35,7 +35,7 @@ struct group_cause {
     bool uncertain; /* the difference is below its error, or too few requests show it */
     /* the number of requests of group.slow in which no other cause took more time */
     uint32_t largest;
-    double most_of, most_error;   /* the same for all slow requests, estimated */
+    double most_of, most_error;   /* `largest` for all slow requests, estimated */
     struct group_culprit own;     /* where the slow requests' own threads were */
     struct group_culprit culprit; /* what they waited for */
     const char *busy_with;        /* for a queue: the request that kept the worker busy, or NULL */

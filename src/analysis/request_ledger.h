@@ -93,7 +93,8 @@ int request_parts(struct request_ledger *l, const struct request *q,
                   struct request_parts *ret) must_check;
 /*
  * Returns how much of ns[CAUSE_CPU] can be time without a processor: the agent does not examine
- * runs of less than 2 ms, and other recorders examine none.
+ * runs of less than 2 ms, nor see delays of less than 0.2 ms in longer runs, and other recorders
+ * examine none.
  */
 uint64_t request_unexamined_ns(const struct request_ledger *l, const struct request_parts *p);
 void request_parts_release(struct request_parts *p);
@@ -109,7 +110,10 @@ struct request_cpu {
      * CPU samples in their work for the request.
      */
     uint64_t sampled_ns, samples;
-    /* the same, multiplied by the number of samples left out for each one that was kept */
+    /*
+     * sampled_ns and samples, multiplied by the number of samples left out for each one that was
+     * kept
+     */
     uint64_t left_out_ns, left_out_samples;
 };
 

@@ -68,7 +68,8 @@ int file_write_all(int fd, const void *bytes, size_t len) must_check;
 /*
  * Opens a path the way a process whose root folder is `root` (a descriptor) would: neither symbolic
  * links nor ".." lead out of it. Adds O_CLOEXEC. O_NOFOLLOW applies to the last component only, as
- * in open(). Before Linux 5.6 no component may be a link. Returns a descriptor or a negative errno.
+ * in open(). Before Linux 5.6, and where a container forbids openat2, no component may be a link or
+ * "..". Returns a descriptor or a negative errno.
  */
 int file_open_in_root(int root, const char *path, int flags, mode_t mode) must_check;
 /* Does what file_open_in_root does on Linux before 5.6; public for tests. */

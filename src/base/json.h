@@ -39,7 +39,7 @@ void json_key_object(struct json *j, const char *key);
 void json_key_array(struct json *j, const char *key);
 
 /*
- * Appends len bytes as valid UTF-8. Understands the JVM's modified UTF-8. Every byte that is part
- * of no character becomes U+FFFD.
+ * Appends len bytes as valid UTF-8. Understands the JVM's modified UTF-8. A lone surrogate, and
+ * every other byte that is part of no character, becomes U+FFFD.
  */
 void json_put_utf8(struct buf *b, const char *s, size_t len);

@@ -24,7 +24,7 @@ enum arg_kind {
     ARG_NUMBER,   /* uint64_t */
     ARG_COUNT,    /* uint64_t, 1 or more; 0 when the option is not given */
     ARG_DURATION, /* uint64_t, nanoseconds; the unit is required except for 0 */
-    ARG_SPAN,     /* the same, above 0; 0 when the option is not given */
+    ARG_SPAN,     /* uint64_t, nanoseconds above 0; 0 when the option is not given */
     ARG_SIZE,     /* uint64_t, bytes */
     ARG_SHARE,    /* double, above 0 and at most 1; given in per cent: "0.1%" */
 };

@@ -19,5 +19,8 @@ bool loaded_may_change(jclass class, struct str name);
  * instrument_progress, because no recording waits for this.
  */
 void loaded_restore(JNIEnv *jni, uint64_t out_of);
-/* Offers a new class to clients of loaded classes (loaded_only). Called in ClassPrepare. */
+/*
+ * The callback for ClassPrepare: offers a class to clients of loaded classes (loaded_only), and
+ * changes it if it was postponed (instrument_postpone).
+ */
 void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);

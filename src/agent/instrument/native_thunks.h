@@ -48,6 +48,9 @@ bool native_is_thunk(const void *function);
 /* Returns the number of words that a native method of this descriptor takes from the stack. */
 unsigned native_stack_words(struct str descriptor);
 
-/* Called by the thunks. */
+/*
+ * Report the start and the end of a call; the thunks call these. native_thunk_enter also sets
+ * `function` and `stack_words`.
+ */
 void native_thunk_enter(struct native_frame *f);
 void native_thunk_exit(struct native_frame *f);

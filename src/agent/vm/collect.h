@@ -18,7 +18,8 @@ void collect_stop(bool wait);
  * attached thread in the live phase.
  */
 bool collect_garbage(JNIEnv *jni);
-void collect_if_possible(JNIEnv *jni); /* the same, without an object to find out whether it ran */
+/* Collects like collect_garbage, without an object to find out whether that happened. */
+void collect_if_possible(JNIEnv *jni);
 /*
  * Returns a weak reference to an object that is otherwise unreachable, or NULL when out of memory.
  * A collection clears the reference; the caller deletes it.
