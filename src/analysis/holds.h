@@ -79,7 +79,8 @@ struct holds {
     /* per thread: the number of holds of all threads before it; n_threads + 1 elements */
     size_t *first;
     size_t *chunk_first; /* per thread: its first chunk in `chunks` or `packed` */
-    /* by thread and number (hold_number): the beginning of a wake-up that does not fit into wake_ns
+    /*
+     * by thread and number (hold_number): the beginning of a wake-up that does not fit into wake_ns
      */
     struct map long_wakes;
     struct map medians;     /* of lengths, for ends that depend on them */

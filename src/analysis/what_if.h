@@ -41,7 +41,8 @@ struct what_if_answer {
      * widened, and with inferred ends of sections as early and as late as they may have been
      */
     uint64_t low, high;
-    /* with ends_inferred: the answer if they ended at once, and if they ended as late as possible
+    /*
+     * with ends_inferred: the answer if they ended at once, and if they ended as late as possible
      */
     uint64_t ends_ns[2];
     /* how much one run differs from others, as a standard deviation, as far as this run shows */

@@ -93,8 +93,10 @@ struct logic_tests {
      * the same time. It was possible before the value of the test `changed` was set.
      */
     bool (*possible)(const void *context, const enum logic_truth *of, int changed);
-    /* Returns whether a test refers to an event, so that it holds only for an instant. NULL: no
-     * test does. */
+    /*
+     * Returns whether a test refers to an event, so that it holds only for an instant. NULL: no
+     * test does.
+     */
     bool (*is_event)(const void *context, int number);
     const void *context;
 };

@@ -92,7 +92,8 @@ struct heap_dump {
     struct map strings;       /* string id -> offset of its UTF8 record's body */
     struct map class_names;   /* class id -> string id */
     struct map class_serials; /* serial number -> class id */
-    /* ids of the classes that the agent injected: as roots they and what they hold would be
+    /*
+     * ids of the classes that the agent injected: as roots they and what they hold would be
      * reported
      */
     struct map agents;

@@ -87,8 +87,10 @@ uint64_t heap_ids_find_sorted(const struct heap_ids *m, uint64_t id);
 /* Returns the id for a number below count. */
 uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number);
 
-/* Counts the set bits. The baseline of x86-64 has no instruction, and the compiler calls a
- * function. */
+/*
+ * Counts the set bits. The baseline of x86-64 has no instruction, and the compiler calls a
+ * function.
+ */
 static inline unsigned heap_ids_bits_(uint64_t v)
 {
     v -= v >> 1 & UINT64_C(0x5555555555555555);

@@ -13,7 +13,8 @@
 
 /*
  * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` receives a JSON
- * object whose "done" is a sentence. Returns 0, or a negative errno with a sentence in `why`.
+ * object with a sentence as "done" or, for `list`, with the halted threads and the breakpoints.
+ * Returns 0, or a negative errno with a sentence in `why`.
  */
 int control_execute(JNIEnv *jni, const char *text, struct buf *out, struct buf *why) must_check;
 
