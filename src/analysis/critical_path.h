@@ -145,8 +145,8 @@ struct unknown_table;
 
 /*
  * Computes the path, the shares of locks and the waits for unknown owners (unknown_owners.h), with
- * two threads for a large timeline. Returns 0, or an error of critical_path or path_shares_of,
- * after which nothing needs to be released.
+ * two threads for a large timeline. Returns 0, or an error of critical_path or path_shares_of; on
+ * an error nothing needs to be released.
  */
 int critical_path_and_shares(struct timeline *t, const struct path_options *o,
                              struct critical_path *ret, struct path_shares *ret_shares,

@@ -43,7 +43,7 @@ static inline void dominators_set(void *array, uint64_t i, uint64_t v, bool wide
 /*
  * Searches depth-first from the roots, which are nodes of e. Both e and the array of roots must
  * exist until dominators_finish has returned. `wide` and `strong` are as in struct dominators.
- * Returns 0 or -ENOMEM, after which d is released.
+ * Returns 0 or -ENOMEM; on an error d has been released.
  */
 int dominators_search(struct dominators *d, const struct edges *e, uint64_t *roots,
                       uint64_t roots_n, bool wide, bool strong) must_check;

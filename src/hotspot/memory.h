@@ -52,7 +52,7 @@ bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret);
 bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len);
 
 /*
- * load_u64 to load_u8 read a value from any address, the fastest from an aligned one. They return
+ * load_u64 to load_u8 read a value from any address, fastest from an aligned one. They return
  * false, and leave *ret unchanged, on failure.
  */
 static inline bool load_u64(const struct memory *m, uint64_t address, uint64_t *ret)
