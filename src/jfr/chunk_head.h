@@ -21,10 +21,10 @@ enum {
 };
 
 /*
- * Bits of the features. FINAL: the recording ended with this chunk. PART_OF_TIME: the chunk is part
- * of a span of time that was taken out of a recording, and events that began in the span may have
- * ended after it. PART_OF_SELECTION: events of only some threads or classes were taken out of a
- * recording.
+ * Bits of the features. JFR_FINAL: the recording ended with this chunk. JFR_PART_OF_TIME: the chunk
+ * is part of a span of time that was taken out of a recording, and events that began in the span
+ * may have ended after it. JFR_PART_OF_SELECTION: events of only some threads or classes were taken
+ * out of a recording.
  */
 #define JFR_FINAL             2
 #define JFR_PART_OF_TIME      8

@@ -109,8 +109,7 @@ static int print_group(const struct request_view *v, const struct request_group 
             snprintf(error, sizeof(error), "%5.1f %%  ", 100 * c->share_error);
         printf("  %10s  %10s  %6.1f %%  %s%s%s\n", format_duration(slow, (uint64_t)c->slow_ns),
                g->typical.len ? format_duration(typical, (uint64_t)c->typical_ns) : "-",
-               100 * c->share, error,
-               c->uncertain ? "(uncertain) " : "", buf_str(&text));
+               100 * c->share, error, c->uncertain ? "(uncertain) " : "", buf_str(&text));
     }
     if (g->causes.len > shown && !brief)
         printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
