@@ -265,9 +265,9 @@ static int64_t last_end_ns(struct rec_chunk *k)
     for (; at < k->end && (body = rec_event_head(k, at, k->end, &size, &id)); at += size) {
         const struct type *t = id > TYPE_CHECKPOINT ? rec_chunk_type(k, id) : NULL;
         struct rec_event e;
-        int64_t end;
         if (!t || !t->starts)
             continue;
+        int64_t end;
         rec_chunk_fill_event(k, t, at, body, at + size, &e);
         if (!__builtin_add_overflow(e.start_ns, e.duration_ns, &end))
             last = MAX(last, end);
@@ -279,7 +279,7 @@ static int64_t last_end_ns(struct rec_chunk *k)
 
 /*
  * Returns whether this is a recording of our agent that was not ended: only our writer marks the
- * last chunk when it ends. If it is, its end becomes that of its last event.
+ * last chunk when it ends.
  */
 static bool is_unended(struct recording *r)
 {
@@ -295,8 +295,8 @@ static bool is_unended(struct recording *r)
         struct rec_chunk *k = r->chunks.data[i];
         if (!is_ours(k))
             continue;
-        if (!k->final && k->state == CHUNK_READY)
-            r->info.end_ns = MAX(r->info.end_ns, last_end_ns(k));
+        if (!k->final && k->state == CHUNK_READY && !r->chunks.data[0]->part_of_ring)
+            r->without_end = k;
         return !k->final;
     }
     return true;
@@ -409,8 +409,10 @@ void recording_close(struct recording *r)
     free(r);
 }
 
-void recording_info(const struct recording *r, struct rec_info *ret)
+void recording_info(struct recording *r, struct rec_info *ret)
 {
+    if (r->without_end)
+        r->info.end_ns = MAX(r->info.end_ns, last_end_ns(TAKE(r->without_end)));
     *ret = r->info;
 }
 

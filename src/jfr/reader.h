@@ -136,8 +136,11 @@ int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
 void recording_close(struct recording *r);
 DEFINE_CLEANUP(struct recording *, recording_close)
 
-/* Stores what is known about the recording so far. */
-void recording_info(const struct recording *r, struct rec_info *ret);
+/*
+ * Stores what is known about the recording so far. The first call reads the last chunk of a
+ * recording that was not ended, to find its end.
+ */
+void recording_info(struct recording *r, struct rec_info *ret);
 
 /* Selects every event type with a contextual field that no other row of the table names. */
 #define REC_CONTEXTUAL "@Contextual"

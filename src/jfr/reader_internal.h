@@ -183,6 +183,8 @@ struct recording {
     VEC(uint8_t) seen;         /* by the number of a type's name: some chunk has seen it */
     VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
+    /* The last chunk of an unended recording, until its end is found; a part of a ring has one. */
+    struct rec_chunk *without_end;
     char why[160];
 };
 

@@ -297,7 +297,7 @@ static void keep_within(struct losses *l, int64_t end_ns)
 }
 
 /* Reads the span and the end that the recording itself states. */
-static void read_info(struct losses *l, const struct recording *r)
+static void read_info(struct losses *l, struct recording *r)
 {
     struct rec_info info;
     recording_info(r, &info);

@@ -140,7 +140,8 @@ export function SortableTable(p: Props) {
                 <td key={k} class={cellClass(c)}>
                   {k === 0 && !c.numeric
                     ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}`
-                    : c.numeric && /count|blocks|waits|blocked|waited|i\/o|total|shallow/i.test(c.title)
+                    : c.numeric &&
+                        /count|blocks|waits|blocked|waited|i\/o|total|shallow/i.test(c.title)
                       ? format(
                           c,
                           counted.reduce((s, r) => s + Number(r.cells[k]), 0),

@@ -87,11 +87,11 @@ def test_a_program_that_records_nothing(tmp_path):
     its options leaves no file.
     """
     jdk, out = lab.Jdk(17), tmp_path / "old.jfr"
-    out.write_bytes(b"of before")
+    out.write_bytes(b"FLR\0of before")
     os.utime(out, (1, 1))
     done = lab.jvmscope("run", "-o", out, "--", "true")
     none = f"jvmscope: {out}: no recording was written: the program started no VM that loaded the agent\n"
-    assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"of before", none)
+    assert (done.returncode, out.read_bytes(), done.stderr) == (1, b"FLR\0of before", none)
     done = lab.jvmscope("run", "-o", out, "--", "sh", "-c", "exit 3")
     assert (done.returncode, done.stderr) == (3, none)
     for option in ("--always", "--always=memory"):  # a ring for which the agent finds a place

@@ -12,6 +12,8 @@ import sqlite3
 import threading
 import time
 
+import lab
+
 import pytest
 
 from fleet_lab import (
@@ -239,13 +241,6 @@ def is_alive(pid):
     return False
 
 
-def until(holds, seconds=30):
-    end = time.monotonic() + seconds
-    while not holds() and time.monotonic() < end:
-        time.sleep(0.005)
-    return holds()
-
-
 def test_readers_end_with_a_collector_that_is_killed(tmp_path):
     """They have nothing of the collector's open, least of all the port, which is free at once, and
     not one of them waits for a reader of its result.
@@ -268,10 +263,10 @@ def test_readers_end_with_a_collector_that_is_killed(tmp_path):
         )
 
     try:
-        assert until(one_has_little_open), [open_files(p) for p in readers]
+        lab.wait_for(one_has_little_open, 30, "a reader with two descriptors")
         readers.update(children_of(c.process.pid))
         c.kill()
-        assert until(lambda: not any(is_alive(p) for p in readers)), readers
+        lab.wait_for(lambda: not any(is_alive(p) for p in readers), 30, "the readers' end")
         with socket.socket() as again:
             again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             again.bind(("127.0.0.1", c.port))

@@ -253,6 +253,7 @@ export function metricFor(
     untimed: false,
     note: "",
     noteShort: "",
+    roughBelow: 0,
     pruned: 0,
     threadsMerged: true,
     bucketNs: 0,
