@@ -107,9 +107,9 @@ static int take_locks(struct spool *s)
 int spool_open(struct spool *s, const char *folder, uint64_t limit)
 {
     struct stat st;
+    *s = (struct spool){.limit = limit, .lock_fd = -1, .running_fd = -1};
     if (strlen(folder) >= sizeof(s->folder))
         return -ENAMETOOLONG;
-    *s = (struct spool){.limit = limit, .lock_fd = -1, .running_fd = -1};
     strcpy(s->folder, folder);
     if (mkdir(folder, 0700) < 0 && errno != EEXIST)
         return -errno;
