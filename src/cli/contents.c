@@ -129,7 +129,7 @@ static struct contents_nothing why_nothing(const struct settings *s, const struc
 {
     struct contents_nothing ret = row->nothing;
     if (s->part)
-        ret.why = "this is a part of a recording, so look at the whole of it";
+        ret.why = CONTENTS_OF_A_PART;
     else if (s->only_named && strcmp(row->option, "requests") == 0)
         ret.why = "no method that --requests names was called in this time";
     else if (s->on[OPT_IF] && strcmp(row->option, "trace") == 0)

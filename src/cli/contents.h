@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* Why a part of a recording, by time, threads or classes, may hold nothing of what was recorded. */
+#define CONTENTS_OF_A_PART "this is a part of a recording, so look at the whole of it"
+
 /* What an output does not hold, such as "holds no samples", and why, or NULL. */
 struct contents_nothing {
     const char *what, *why;

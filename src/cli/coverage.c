@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/cover_classes.h"
 #include "cli/losses.h"
 #include "cli/replaced.h"
@@ -61,7 +62,7 @@ static int read_recording(struct coverage *c, const char *path, bool several,
     if (r == 0 && !ret->any)
         status = complain(path, "holds no coverage",
                           !ret->asked ? "record it with --cover"
-                          : ret->part ? "this is a part of a recording, so look at the whole of it"
+                          : ret->part ? CONTENTS_OF_A_PART
                                       : "no class that is covered was loaded before the recording "
                                         "ended or was cut");
     /* A run in which no class was reached adds nothing to the others; any other file is a mistake.

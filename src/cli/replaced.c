@@ -43,7 +43,6 @@ static enum kind kind_of_bytes(const char *bytes, size_t len)
         size_t len;
         enum kind kind;
     } begins[] = {{"FLR", 4, KIND_RECORDING},
-                  {"\x1f\x8b", 2, KIND_GZIP},
                   {"SQLite format 3", 16, KIND_PROGRAM},
                   {"PK\3\4", 4, KIND_PROGRAM},
                   {"\xca\xfe\xba\xbe", 4, KIND_PROGRAM},
@@ -60,7 +59,8 @@ static enum kind kind_of_bytes(const char *bytes, size_t len)
     for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
         if (len >= begins[i].len && memcmp(bytes, begins[i].begin, begins[i].len) == 0)
             return begins[i].kind;
-    return jfr_ring_begins(bytes, len)                              ? KIND_RING
+    return file_begins_gzip(bytes, len)                             ? KIND_GZIP
+           : jfr_ring_begins(bytes, len)                            ? KIND_RING
            : hprof_text_begins(bytes, len)                          ? KIND_TEXT
            : len > 16 && memcmp(bytes, "JAVA PROFILE 1.0", 16) == 0 ? KIND_DUMP
                                                                     : KIND_OTHER;

@@ -84,7 +84,7 @@ static int check_file(const char *path)
     int r = file_map_open(&map, path);
     if (r < 0)
         return complain_errno(path, "cannot read", r);
-    bool gzip = map.len > 2 && map.data[0] == 0x1f && map.data[1] == 0x8b;
+    bool gzip = map.len > 2 && file_begins_gzip(map.data, map.len);
     bool checked = map.len < SMALL && !gzip &&
                    (map.len < strlen(dump) || memcmp(map.data, dump, strlen(dump)) != 0);
     file_map_release(&map);

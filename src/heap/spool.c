@@ -65,7 +65,7 @@ static int source_fill(struct source *s)
 
 static bool begins_gzip(const struct source *s)
 {
-    return s->z.avail_in >= 2 && s->z.next_in[0] == 0x1f && s->z.next_in[1] == 0x8b;
+    return file_begins_gzip(s->z.next_in, s->z.avail_in);
 }
 
 /* Begins a further member. Otherwise only zeros may follow, with which some programs fill files. */
@@ -184,7 +184,7 @@ int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled, b
         return -errno;
     struct file_map m = {0};
     int error = file_map_fd(&m, fd);
-    if (error == -ENXIO || (m.len >= 2 && m.data[0] == 0x1f && m.data[1] == 0x8b)) {
+    if (error == -ENXIO || file_begins_gzip(m.data, m.len)) {
         file_map_release(&m);
         return spool(fd, ret, ret_damaged);
     }

@@ -20,15 +20,18 @@ enum {
     HEAD_FEATURES = 67
 };
 
-/*
- * Bits of the features. JFR_FINAL: the recording ended with this chunk. JFR_PART_OF_TIME: the chunk
- * is part of a span of time that was taken out of a recording, and events that began in the span
- * may have ended after it. JFR_PART_OF_SELECTION: events of only some threads or classes were taken
- * out of a recording.
- */
-#define JFR_FINAL             2
-#define JFR_PART_OF_TIME      8
-#define JFR_PART_OF_SELECTION 16
+/* Bits of the features. */
+enum {
+    JFR_COMPRESSED = 1,   /* integers are compressed */
+    JFR_FINAL = 2,        /* the recording ended with this chunk */
+    JFR_PART_OF_RING = 4, /* the first chunk of a part that was copied out of a ring */
+    /*
+     * part of a span of time that was taken out of a recording; events that began in the span may
+     * have ended after it
+     */
+    JFR_PART_OF_TIME = 8,
+    JFR_PART_OF_SELECTION = 16 /* events of only some threads or classes of a recording */
+};
 
 static inline uint64_t chunk_big_endian(const uint8_t *at)
 {

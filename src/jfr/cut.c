@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FEATURES = 67, FINAL = 2 };
-
 /*
  * Returns the start of the last chunk that the file contains completely and stores its length, or
  * returns SIZE_MAX when there is none. What was appended while the file was being copied is
@@ -93,7 +91,7 @@ int jfr_cut_copy(int fd)
     int r = map_file(fd, PROT_READ | PROT_WRITE, &file, &len, &at, &used);
     if (used) {
         chunk_put_big_endian(file + at + HEAD_SIZE, used);
-        file[at + FEATURES] |= FINAL;
+        file[at + HEAD_FEATURES] |= JFR_FINAL;
     }
     if (len)
         munmap(file, len);

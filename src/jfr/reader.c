@@ -167,8 +167,8 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     k->start_ticks = (int64_t)cursor_be64(&c);
     uint64_t hz = cursor_be64(&c);
     uint32_t flags = cursor_be32(&c);
-    k->compressed = flags & 1;
-    k->final = flags & 2;
+    k->compressed = flags & JFR_COMPRESSED;
+    k->final = flags & JFR_FINAL;
     k->part_of_ring = flags & JFR_PART_OF_RING;
     k->part_of_time = flags & JFR_PART_OF_TIME;
     k->part_of_selection = flags & JFR_PART_OF_SELECTION;

@@ -47,6 +47,3 @@ static inline bool jfr_ring_begins(const void *bytes, size_t len)
 #define JFR_RING_ADVICE                                                                     \
     "it is the ring of a recording that is always on: jvmscope dump --last 5m -o FILE.jfr " \
     "takes its last 5 minutes out"
-
-/* The flag in the header of the first chunk of a part that was copied out of a ring. */
-#define JFR_PART_OF_RING 4

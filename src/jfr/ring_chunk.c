@@ -127,7 +127,8 @@ static void fill_header(const struct ring_taking *t, uint8_t *h, const struct ri
     chunk_put_big_endian(h + HEAD_TICKS, start);
     chunk_put_big_endian(h + HEAD_DURATION, ends - start);
     bool final = last && (t->cut->flushed || s->final);
-    h[FEATURES] = (uint8_t)(COMPRESSED | (final ? FINAL : 0) | (t->first ? JFR_PART_OF_RING : 0));
+    h[HEAD_FEATURES] =
+        (uint8_t)(JFR_COMPRESSED | (final ? JFR_FINAL : 0) | (t->first ? JFR_PART_OF_RING : 0));
 }
 
 int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events, bool last)

@@ -70,9 +70,9 @@ static bool read_header(const struct ring_taking *t, struct ring_chunk *s)
     s->start_ns = chunk_big_endian(h + HEAD_START);
     s->ticks = chunk_big_endian(h + HEAD_TICKS);
     s->ends = s->ticks + chunk_big_endian(h + HEAD_DURATION);
-    s->final = h[FEATURES] & FINAL;
+    s->final = h[HEAD_FEATURES] & JFR_FINAL;
     return s->size > JFR_CHUNK_HEAD && s->size <= t->head.segment_bytes &&
-           chunk_big_endian(h + HEAD_HZ) == NS_PER_SECOND && h[FEATURES] & COMPRESSED &&
+           chunk_big_endian(h + HEAD_HZ) == NS_PER_SECOND && h[HEAD_FEATURES] & JFR_COMPRESSED &&
            s->ends >= s->ticks && s->ends < INT64_MAX && s->start_ns < INT64_MAX;
 }
 

@@ -13,7 +13,7 @@
 #include "jfr/ring.h"
 #include "jfr/ring_read.h"
 
-enum { KINDS = 16384, FEATURES = 67, COMPRESSED = 1, FINAL = 2 };
+enum { KINDS = 16384 };
 
 /* What an event type means for a part of a recording. */
 enum ring_what {

@@ -155,7 +155,9 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
 /*
  * Returns a class of the JDK as a local reference, or NULL when there is none; no exception is left
  * behind. A class of the boot loader is taken from there: where no Java code is running, FindClass
- * asks the application's loader, which runs Java code for a third of a millisecond.
+ * asks the application's loader, which runs Java code for a third of a millisecond. Unlike
+ * FindClass, this does not prepare a class of the boot loader, of which JVM TI then lists no
+ * fields; JNI's functions for fields and methods prepare it.
  */
 jclass vm_find_class(JNIEnv *jni, const char *name);
 /*
