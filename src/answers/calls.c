@@ -408,7 +408,7 @@ static int put_shown(struct json *j, const struct page_calls *p, struct recordin
         call_read(&event, &c);
         c.start_ns -= start_ns;
         json_begin_object(j);
-        /* A reader finds out by itself whether a string is JSON. */
+        /* Strings that contain JSON are not marked: readers detect them. */
         put_call(j, &c, json_key_string_n);
         json_key_i64(j, "self_ns", (int64_t)shown->self_ns);
         json_key_u64(j, "callees", shown->callees);

@@ -477,7 +477,7 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
                   !push_check_capture(self->name, &push, &capture, output_pattern(&capture)))
         return 2;
     if (push.url && !capture.time_ns) {
-        complain("--push", "needs -t", "a recording that is sent must end by itself");
+        complain("--push", "needs -t", "a recording that is sent must end on its own");
         return 2;
     }
     const char *pid = operands.count ? operands.list[0] : NULL;

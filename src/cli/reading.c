@@ -187,7 +187,7 @@ static bool any_untimed(const struct profile *p)
     return false;
 }
 
-/* Complains if no sample passes all options, each of which selects something by itself. */
+/* Complains if no sample passes all options, each of which alone selects something. */
 static int check_together(const struct profile *p, const struct selection *s, const char *path)
 {
     const struct profile_filter *f = &s->filter;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers what a store finds by itself: methods that take a larger share since a new version of
+ * Answers which findings a store has: methods that take a larger share since a new version of
  * their service, and findings that recordings reported.
  */
 #include "base/hash.h"

@@ -12,7 +12,7 @@
  *   control=dump            write what was captured so far and continue
  *   control=stop            write what was captured and stop
  *   control=ending          as status, from a sender that will send `stop` next: later events are
- *                           not recorded any more. Without a `stop` the recording ends by itself
+ *                           not recorded any more. Without a `stop` the recording ends
  *                           after ten seconds. No effect on a ring
  *   control=status          only answer
  *   control=on              adds triggers to a recording that is always on: on=CONDITION,

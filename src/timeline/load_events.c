@@ -178,7 +178,7 @@ static void on_park(struct loader *l)
 }
 
 /*
- * Returns whether a method unmounts virtual threads by itself. A thread that is unmounted in any
+ * Returns whether a method unmounts virtual threads deliberately. A thread that is unmounted in any
  * other method waits there for a class that another thread initializes (JDK 26 and later), because
  * waits for monitors have separate events.
  */

@@ -188,7 +188,7 @@ static void on_allocation(const JVMPI_Event *e, struct thread_record *t, bool re
         check_trace(&trace, "the trace of an OBJECT_ALLOC");
     /*
      * A dump may find objects that have ended since, but objects that a thread has just made exist.
-     * For the dump of a class, its CLASS_LOAD would be requested before it comes by itself.
+     * For the dump of a class, its CLASS_LOAD would be requested before it comes unasked.
      */
     const struct class_record *c = table_get(&classes, e->u.obj_alloc.class_id);
     bool of_class = c && !strcmp(c->name, "java.lang.Class");
@@ -356,7 +356,7 @@ static void after_class_load(const JVMPI_Event *e, bool requested)
     vm->RawMonitorExit(work);
 }
 
-/* ---- what the agent does by itself ---- */
+/* ---- what the agent does without being asked ---- */
 
 /* RunGC does nothing while a dump is handled, but the program may have the VM collect. */
 static void collect_as_program(void)

@@ -6,7 +6,7 @@ import java.util.List;
 
 /**
  * Does a known amount of everything that can be captured, then ends the way that the argument
- * names: return, exit or halt. `wait` ends by itself as `exit` does, when it reads a line from
+ * names: return, exit or halt. `wait` ends as `exit` does, when it reads a line from
  * standard input. A hook of its own and a daemon thread that still works are part of it. KEPT
  * objects of one class are kept, and ten times as many of another are dropped.
  */

@@ -324,7 +324,7 @@ public class ThreadPrograms {
 
     /**
      * Deadlocks: of two monitors, of three, of a monitor and a lock, and several of two threads
-     * each. The program ends by itself after a while.
+     * each. The program ends after a while.
      */
     static void p10(String which, int ms) throws Exception {
         List<Thread> all = new ArrayList<>();

@@ -12,7 +12,7 @@
  * errno.
  */
 int front_start(struct session *s, JNIEnv *jni) must_check;
-/* Makes the thread stop accepting commands and end by itself. Requires the session's lock. */
+/* Makes the thread stop accepting commands, after which it ends. Requires the session's lock. */
 void front_stop(void);
 /* Appends front.* lines. */
 void front_status(struct buf *out);

@@ -112,7 +112,7 @@ static void free_session(struct session *s)
 static struct {
     char path[PATH_MAX], why[600];
     int error;
-    bool unreported; /* the session ended by itself, and its result has not been reported yet */
+    bool unreported; /* no command ended the session, and its result has not been reported yet */
 } last;
 
 /* Closes the output and reports the result. */

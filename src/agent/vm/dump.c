@@ -126,7 +126,7 @@ static int reason_of(JNIEnv *jni, jthrowable thrown)
 }
 
 /*
- * True if the dumper does not run a collection by itself. Up to JDK 17 it does not with collectors
+ * True if the dumper does not run a collection on its own. Up to JDK 17 it does not with collectors
  * that do not stop the world.
  */
 static bool collect_first;

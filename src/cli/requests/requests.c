@@ -78,7 +78,7 @@ static int check_names(const struct request_view *v)
 }
 
 /*
- * Reports which option leaves no request: the first that leaves none by itself, or all of them
+ * Reports which option leaves no request: the first that alone leaves none, or all of them
  * together. Returns the exit status.
  */
 static int nothing_selected(const struct request_options *o, const char *path, bool reported)

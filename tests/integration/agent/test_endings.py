@@ -154,7 +154,7 @@ def attach(process, words, out):
 
 
 def end(jdk, collector, how, agent=None, words=None, out=None):
-    """A run of the program that ends by itself, is killed, or whose recording is stopped first.
+    """A run of the program that ends on its own, is killed, or whose recording is stopped first.
     Returns status, output, errors, and the status of the command that attached.
     """
     process = start(jdk, collector, "wait", agent=agent)
@@ -214,7 +214,7 @@ def differing(jdk, collector, how, sets, folder):
     return plain, wrong
 
 
-every_end = pytest.mark.parametrize("how", ["by itself", "killed", "stopped"])
+every_end = pytest.mark.parametrize("how", ["on its own", "killed", "stopped"])
 every_collector = pytest.mark.parametrize(
     "collector", sorted({c for row in lab.COLLECTORS.values() for c in row})
 )
@@ -253,7 +253,7 @@ def test_the_vms_recorder_prints_nothing(jdk, collector, tmp_path):
     """The recorder of JDK 11 complained on standard output that it cannot sample old objects with
     these collectors.
     """
-    found = end(jdk, collector, "by itself", words="jfr=default", out=tmp_path / "a.jfr")
+    found = end(jdk, collector, "on its own", words="jfr=default", out=tmp_path / "a.jfr")
     assert found == (7, "ready\nworked\nhook\n", []) and (tmp_path / "a.jfr").exists()
 
 

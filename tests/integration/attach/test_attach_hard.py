@@ -303,7 +303,7 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, slow=(25,))
-@pytest.mark.parametrize("ends", ["by itself", "killed"])
+@pytest.mark.parametrize("ends", ["on its own", "killed"])
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
     """The command that was stopping the recording still gets the file, even from mounts that
     disappeared with the VM.

@@ -467,7 +467,7 @@ def test_attach_to_all_that_match(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_chroot_is_no_container(jdk):
-    """Another root does not make a container by itself. In addition the host name, or the namespace
+    """Another root alone does not make a container. In addition the host name, or the namespace
     of host names or processes, must differ from the machine's.
     """
     host, other = socket.gethostname(), f"not-{socket.gethostname()}"

@@ -486,7 +486,7 @@ def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmsc
 
 @pytest.mark.jdks(17)
 def test_the_recording_of_a_killed_command_can_be_fetched(vm, tmp_path):
-    """The VM ends the recording by itself, and the file stays where only the VM could write.
+    """The VM ends the recording without a command, and the file stays where only the VM could write.
     status and the next attach name it and a command that fetches it.
     """
     process = vm()

@@ -37,7 +37,7 @@ def busy_jar(folder):
 
 
 def end(vm):
-    """Ends a VM as a service is ended. A program that ended by itself after some seconds would, on
+    """Ends a VM as a service is ended. A program that ended on its own after some seconds would, on
     a busy machine, end before the test is ready for it.
     """
     vm.terminate()

@@ -359,7 +359,7 @@ def test_stress_two_thousand_threads(jdk):
 
 @pytest.mark.soak
 def test_soak(jdk):
-    """Ten minutes at 100 us with 2,000 threads, as the JDK runs by itself."""
+    """Ten minutes at 100 us with 2,000 threads, as the JDK runs by default."""
     report = stress(jdk, 600_000, 2000, jvm=["-Xss1m"])
     print(f"JDK {jdk.version}: {report.values}")
 

@@ -292,8 +292,8 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval)
 }
 
 /*
- * Estimates the unused bytes of the last buffer that the thread gave up by itself: the average over
- * `times` buffers since the last collection.
+ * Estimates the unused bytes of the last buffer that the thread gave up: the average over the
+ * `times` buffers that it gave up itself since the last collection.
  */
 static uint32_t given_up(const char *buffer, uint32_t times)
 {

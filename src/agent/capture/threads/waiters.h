@@ -68,8 +68,7 @@ struct waiter {
     jweak thread; /* deadlock=y: a virtual thread */
     /* in ns: when a virtual thread that is unmounted was given to the scheduler; 0: it was not */
     _Atomic uint64_t ready;
-    /* in ns: when its wait ends by itself, for which the timer may itself need a carrier; 0: never
-     */
+    /* in ns: when its wait times out, for which the timer may itself need a carrier; 0: never */
     _Atomic uint64_t deadline;
     struct lateness late; /* of its last mount */
     /* the thread is virtual and has posted an event of its own in this capture */

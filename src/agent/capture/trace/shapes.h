@@ -67,7 +67,7 @@ enum shape_flag {
 enum shape_style {
     STYLE_OBJECT,   /* Class@1f{...} */
     STYLE_SIZED,    /* Class(3)@1f{...} */
-    STYLE_PLAIN,    /* the value by itself, for a box */
+    STYLE_PLAIN,    /* the value alone, for a box */
     STYLE_ENUM,     /* Class.NAME */
     STYLE_OPTIONAL, /* java.util.Optional[...] */
     STYLE_NUMBER,   /* the text of `put`, which is a number */
