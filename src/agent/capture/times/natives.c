@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The native methods of the probes of cpu=times, which the VM finds by name in the agent's library,
+ * because RegisterNatives for a class of java.base prints a warning on stdout. `bind` in the probe
+ * class calls each of them once before anything is instrumented, with zeros as addresses. With
+ * clock=cpu, the thread that gets a slot also gets a timer on its CPU clock.
+ */
+#include "agent/capture/times/state.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* requested interval; kernels round it to their tick, often 4 ms */
+#define CPU_INTERVAL (1 * NS_PER_MS)
+
+/*
+ * Our data of a slot's thread. The memory is never unmapped, because a deleted timer may still have
+ * a signal pending.
+ */
+struct timed_thread {
+    timer_t timer;
+    bool has_timer;
+    struct times_slot *_Atomic slot;
+    uint64_t last_cpu_ns;
+};
+
+static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
+/*
+ * The calling thread's data. Its context may be one of an earlier tree and belong to another thread
+ * now.
+ */
+static __thread struct timed_thread *my_timed;
+static __thread uint64_t my_generation;
+
+#define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeTimes_##name
+#define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
+DECLARE(jlong, constant, jint);
+DECLARE(jlong, newSlot, jlong);
+DECLARE(jlong, newNode, jlong, jint);
+DECLARE(jlong, newContext, jlong);
+DECLARE(void, freeContext, jlong, jlong);
+DECLARE(void, keepContext, jlong, jlong);
+DECLARE(void, unwind, jlong, jlong, jlong);
+
+NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
+{
+    const int64_t values[] = {(int64_t)(uintptr_t)cpu_times.tree.slots, cpu_times.eetop,
+                              cpu_times.carrier, (int64_t)(uintptr_t)cpu_times.tree.virtuals,
+                              cpu_times.thread_id};
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+static struct times_node *node_of(jlong address)
+{
+    return (struct times_node *)(uintptr_t)address;
+}
+
+static jlong address_of(const void *p)
+{
+    return (jlong)(uintptr_t)p;
+}
+
+static void start_timer(struct timed_thread *t)
+{
+    struct sigevent how = {
+        .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .sigev_value.sival_ptr = t};
+    how._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL,
+                               .it_value.tv_nsec = CPU_INTERVAL};
+    t->last_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &how, &t->timer) != 0) {
+        atomic_fetch_add(&cpu_times.no_timer, 1);
+        return;
+    }
+    t->has_timer = true;
+    timer_settime(t->timer, 0, &every, NULL);
+}
+
+NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
+{
+    struct thread *thread = cpu_times.by_thread ? threads_self(jni) : NULL;
+    struct times_slot *s = NULL;
+    pthread_mutex_lock(&cpu_times.lock);
+    if (cpu_times.tree.active && eetop) {
+        struct times_context *c = times_context_take(&cpu_times.tree, !cpu_times.by_thread);
+        s = c ? times_slot_add(&cpu_times.tree, (uint64_t)eetop, c, NULL) : NULL;
+        if (!c)
+            atomic_fetch_add(&cpu_times.no_context, 1);
+        else if (!s) {
+            times_context_give(&cpu_times.tree, c);
+            atomic_fetch_add(&cpu_times.no_slot, 1);
+        } else {
+            c->thread = thread ? atomic_load(&thread->serial) : THREAD_UNKNOWN;
+            if (thread)
+                atomic_store(&thread->counted, true);
+            struct timed_thread *t = my_timed = &timed[s - cpu_times.tree.slots];
+            my_generation = cpu_times.tree.generation;
+            *t = (struct timed_thread){0};
+            atomic_store(&t->slot, s);
+            if (!cpu_times.elapsed)
+                start_timer(t);
+        }
+    }
+    pthread_mutex_unlock(&cpu_times.lock);
+    return address_of(s ? s : &cpu_times.tree.lost);
+}
+
+/* Takes the lock, because another tree may begin meanwhile. */
+NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
+{
+    if (!node)
+        return 0;
+    pthread_mutex_lock(&cpu_times.lock);
+    const struct times_node *child = times_child(&cpu_times.tree, node_of(node), method);
+    pthread_mutex_unlock(&cpu_times.lock);
+    return address_of(child);
+}
+
+NATIVE(jlong, newContext)(JNIEnv *jni, jclass class, jlong thread)
+{
+    pthread_mutex_lock(&cpu_times.lock);
+    struct times_context *c = times_context_take(&cpu_times.tree, !cpu_times.by_thread);
+    if (c && thread && !times_virtual_add(&cpu_times.tree, (uint64_t)thread, c)) {
+        times_context_give(&cpu_times.tree, c);
+        c = NULL;
+    }
+    if (c)
+        c->thread = THREAD_UNKNOWN;
+    pthread_mutex_unlock(&cpu_times.lock);
+    if (!c)
+        atomic_fetch_add(&cpu_times.no_context, 1);
+    return address_of(c ? c : &cpu_times.tree.lost_context);
+}
+
+/* Returns whether a context belongs to the tree. Contexts of an earlier session have no owner. */
+static bool is_of_tree(const struct times_context *c)
+{
+    return c >= cpu_times.tree.contexts && c < cpu_times.tree.contexts + TIMES_CONTEXTS;
+}
+
+NATIVE(void, freeContext)(JNIEnv *jni, jclass class, jlong thread, jlong context)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    pthread_mutex_lock(&cpu_times.lock);
+    if (is_of_tree(c) && (!thread || times_virtual_remove(&cpu_times.tree, (uint64_t)thread, c)))
+        times_context_give(&cpu_times.tree, c);
+    pthread_mutex_unlock(&cpu_times.lock);
+}
+
+NATIVE(void, keepContext)(JNIEnv *jni, jclass class, jlong thread, jlong context)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    pthread_mutex_lock(&cpu_times.lock);
+    bool kept =
+        !thread || !is_of_tree(c) || times_virtual_add(&cpu_times.tree, (uint64_t)thread, c);
+    pthread_mutex_unlock(&cpu_times.lock);
+    if (!kept)
+        atomic_fetch_add(&cpu_times.no_context, 1);
+}
+
+NATIVE(void, unwind)(JNIEnv *jni, jclass class, jlong context, jlong parent, jlong now)
+{
+    struct times_context *c = (struct times_context *)(uintptr_t)context;
+    if (!c)
+        return;
+    struct times_node *n = atomic_load(&c->current), *to = node_of(parent);
+    struct times_node *end = n;
+    while (end != to && end != c->root && end->method != TIMES_BEYOND)
+        end = end->parent;
+    for (; end == to && n != to; n = n->parent) {
+        uint64_t took = (uint64_t)now - n->started;
+        n->total_ns += took;
+        n->slowest_ns = MAX(n->slowest_ns, took);
+    }
+    atomic_store(&c->current, to);
+}
+
+/* ---- the CPU timer ---- */
+
+static struct sigaction chained;
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    int saved = errno;
+    struct timed_thread *t = info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
+    if (t && timed && t >= timed && t < timed + TIMES_SLOTS) {
+        struct times_slot *s = atomic_load(&t->slot);
+        uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        struct times_context *c = s ? atomic_load(&s->context) : NULL;
+        struct times_node *n = c ? atomic_load(&c->current) : NULL;
+        struct times_reading *seen =
+            n && cpu_times.tree.active ? times_reading_of(&cpu_times.tree, n) : NULL;
+        if (seen) {
+            seen->samples++;
+            seen->cpu_ns += now - t->last_cpu_ns;
+        }
+        t->last_cpu_ns = now;
+    } else if (chained.sa_flags & SA_SIGINFO) {
+        chained.sa_sigaction(number, info, context);
+    } else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN) {
+        chained.sa_handler(number);
+    }
+    errno = saved;
+}
+
+/* The handler stays installed: a late signal under SIG_DFL would end the process. */
+static void install_handler(void)
+{
+    struct sigaction now = {0};
+    sigaction(SIGPROF, NULL, &now);
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal)
+        return;
+    chained = now;
+    struct sigaction ours = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&ours.sa_mask);
+    sigaction(SIGPROF, &ours, NULL);
+}
+
+static void forget_thread(struct timed_thread *t)
+{
+    struct times_slot *s = atomic_load(&t->slot);
+    if (t->has_timer)
+        timer_delete(t->timer);
+    t->has_timer = false;
+    atomic_store(&t->slot, NULL);
+    if (!s || !cpu_times.tree.active)
+        return;
+    struct times_context *own = s->own;
+    times_slot_remove(&cpu_times.tree, s);
+    /* With thread=y the tree of a context remains that of its thread. */
+    if (!cpu_times.by_thread)
+        times_context_give(&cpu_times.tree, own);
+}
+
+static void on_thread_ended(struct thread *thread, JNIEnv *jni)
+{
+    if (!my_timed)
+        return;
+    pthread_mutex_lock(&cpu_times.lock);
+    if (my_generation == cpu_times.tree.generation)
+        forget_thread(my_timed);
+    my_timed = NULL;
+    pthread_mutex_unlock(&cpu_times.lock);
+}
+
+const struct thread_listener times_listener = {.ended = on_thread_ended};
+
+int times_threads_prepare(void)
+{
+    if (!timed)
+        timed = calloc(TIMES_SLOTS, sizeof(*timed));
+    if (!timed)
+        return -ENOMEM;
+    install_handler();
+    return 0;
+}
+
+void times_threads_forget(void)
+{
+    for (int i = 0; i < TIMES_SLOTS; i++)
+        if (timed[i].has_timer || atomic_load(&timed[i].slot))
+            forget_thread(&timed[i]);
+}
