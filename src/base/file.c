@@ -51,12 +51,6 @@ const char *file_map_why(int error)
     return error == -ENXIO ? "it is a pipe or a device, not a file" : strerror(-error);
 }
 
-bool file_begins_gzip(const void *data, size_t len)
-{
-    const uint8_t *p = data;
-    return len >= 2 && p[0] == 0x1f && p[1] == 0x8b;
-}
-
 bool file_name_ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name), m = strlen(end);

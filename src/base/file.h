@@ -55,8 +55,6 @@ bool file_is_foreign(const char *path, const void *start, size_t len);
  * bytes (at most 64) nor with zeros, as the file of a recorder does that was killed at its start.
  */
 bool file_holds_other(const char *path, const void *start, size_t len);
-/* Returns whether data begins as gzip's does (RFC 1952, section 2.3.1). */
-bool file_begins_gzip(const void *data, size_t len);
 /* Returns the last component of a path, within it. */
 const char *file_base(const char *path);
 /*

@@ -3,6 +3,7 @@
 
 #include "base/macro.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define BEGIN(text, format) {text, sizeof(text) - 1, format}

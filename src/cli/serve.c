@@ -2,6 +2,7 @@
 /* serve: shows recordings and heap dumps in a browser. */
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_format.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/sources.h"
@@ -77,16 +78,14 @@ static int check_file(const char *path)
 {
     enum { SMALL = 16 << 20 };
 
-    static const char dump[] = "JAVA PROFILE";
     _cleanup_(profile_freep) struct profile *p = NULL;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct file_map map = {0};
     int r = file_map_open(&map, path);
     if (r < 0)
         return complain_errno(path, "cannot read", r);
-    bool gzip = map.len > 2 && file_begins_gzip(map.data, map.len);
-    bool checked = map.len < SMALL && !gzip &&
-                   (map.len < strlen(dump) || memcmp(map.data, dump, strlen(dump)) != 0);
+    enum file_format format = file_format_of(map.data, map.len);
+    bool checked = map.len < SMALL && format != FORMAT_GZIP && format != FORMAT_HPROF;
     file_map_release(&map);
     if (checked)
         r = profile_load(&p, path, LOAD_SAMPLES, NULL, &why, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "fleet/reading.h"
 
 #include "base/file.h"
+#include "base/file_format.h"
 #include "base/forked.h"
 #include "fleet/figures.h"
 #include "fleet/reading_causes.h"
@@ -229,12 +230,12 @@ static int read_causes(struct batch *b, const char *path, const struct sample_re
 /* Returns whether a file is HPROF's, whose heap dumps can be read as profiles without samples. */
 static bool is_hprof(const char *path)
 {
-    static const char begin[] = "JAVA PROFILE";
     struct file_map map = {0};
-    bool is = file_map_open(&map, path) == 0 && map.len >= strlen(begin) &&
-              memcmp(map.data, begin, strlen(begin)) == 0;
+    enum file_format format = FORMAT_NOTHING;
+    if (file_map_open(&map, path) == 0)
+        format = file_format_of(map.data, map.len);
     file_map_release(&map);
-    return is;
+    return format == FORMAT_HPROF || format == FORMAT_HPROF_TEXT;
 }
 
 static int read_plain(struct batch *b, const char *path, const struct fleet_reading *how,

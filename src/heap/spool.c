@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/spool.h"
 
+#include "base/file_format.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -65,7 +67,7 @@ static int source_fill(struct source *s)
 
 static bool begins_gzip(const struct source *s)
 {
-    return file_begins_gzip(s->z.next_in, s->z.avail_in);
+    return file_format_of(s->z.next_in, s->z.avail_in) == FORMAT_GZIP;
 }
 
 /* Begins a further member. Otherwise only zeros may follow, with which some programs fill files. */
@@ -184,7 +186,7 @@ int heap_spool_open(const char *path, struct file_map *ret, bool *ret_spooled, b
         return -errno;
     struct file_map m = {0};
     int error = file_map_fd(&m, fd);
-    if (error == -ENXIO || file_begins_gzip(m.data, m.len)) {
+    if (error == -ENXIO || file_format_of(m.data, m.len) == FORMAT_GZIP) {
         file_map_release(&m);
         return spool(fd, ret, ret_damaged);
     }

@@ -107,44 +107,6 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
     return hprof_text_flush(t);
 }
 
-/*
- * The beginnings of a text that lacks its first line. TRACE is not listed, because a number follows
- * it directly.
- */
-static const char *const first_words[] = {
-    "count callee caller time\n",
-    "THREAD START (obj=",
-    "THREAD END (id = ",
-    "WAIT: MONITOR ",
-    "WAITED: MONITOR ",
-    "SITES BEGIN (ordered by ",
-    "HEAP DUMP BEGIN (",
-    "MONITOR DUMP BEGIN\n",
-    "MONITOR TIME BEGIN (total = ",
-};
-
-/* "TRACE 1:" and then the end of the line or " (thread=". */
-static bool begins_with_trace(const char *head)
-{
-    if (strncmp(head, "TRACE ", 6) != 0)
-        return false;
-    size_t digits = strspn(head + 6, "0123456789");
-    const char *rest = head + 6 + digits;
-    return digits > 0 && digits <= 10 &&
-           (strncmp(rest, ":\n", 2) == 0 || strncmp(rest, ": (thread=", 10) == 0);
-}
-
-bool hprof_text_begins(const void *bytes, size_t len)
-{
-    char head[64] = "";
-    memcpy(head, bytes, MIN(len, sizeof(head) - 1));
-    for (size_t i = 0; i < ARRAY_SIZE(first_words); i++)
-        if (strncmp(head, first_words[i], strlen(first_words[i])) == 0)
-            return true;
-    /* The binary format has no comma after its name. */
-    return begins_with_trace(head) || strncmp(head, HPROF_MAGIC_1_0_1 ",", 19) == 0;
-}
-
 void hprof_text_release(struct hprof_text *t)
 {
     buf_release(&t->out);

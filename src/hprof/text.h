@@ -28,11 +28,6 @@ struct hprof_text {
  * leaves all of this out (cpu=old). Returns 0 or the failure of hprof_text_flush.
  */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
-/*
- * Returns whether the bytes, a file's first, begin with the first line or, as cpu=old leaves it
- * out, with the beginning of a section that the functions below write. 64 bytes suffice.
- */
-bool hprof_text_begins(const void *bytes, size_t len);
 /* Passes what is buffered to the sink. Returns 0 or the first failure. */
 int hprof_text_flush(struct hprof_text *t);
 void hprof_text_release(struct hprof_text *t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/text_reader.h"
 
+#include "base/file_format.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -405,7 +406,7 @@ int hprof_text_read(const void *text, size_t len,
     if (skip(&first, "JAVA PROFILE ")) {
         while (next_line(&r) && !(r.line.len == 8 && memcmp(r.line.data, "--------", 8) == 0))
             ;
-    } else if (hprof_text_begins(text, len)) {
+    } else if (file_format_of(text, len) == FORMAT_HPROF_TEXT) {
         e = read_line(&r);
     } else {
         return -EBADMSG;

@@ -56,7 +56,7 @@ struct hprof_text_summary {
 /*
  * Calls item for each item in the order of the text; the data to which the item points are valid
  * during the call. A negative return value stops the reading and is returned. Returns 0, -EBADMSG
- * when the text is not HPROF (no "JAVA PROFILE", and hprof_text_begins() is false), or -ENOMEM.
+ * when the text is not HPROF's, or -ENOMEM.
  */
 int hprof_text_read(const void *text, size_t len,
                     int (*item)(void *ctx, const struct hprof_text_item *item), void *ctx,

@@ -219,7 +219,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
             break;
         }
         if (ret) {
-            *ret_why = jfr_ring_begins(r->data, r->len) ? JFR_RING_ADVICE
+            *ret_why = file_format_of(r->data, r->len) == FORMAT_RING ? JFR_RING_ADVICE
                        : ret == -EBADMSG ? "not a flight recording (.jfr), which is needed here"
                                          : "out of memory";
             return ret;

@@ -12,12 +12,10 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "base/file_format.h"
 
-#define JFR_RING_MAGIC    "JVMRING"
+#include <stdint.h>
+
 #define JFR_RING_VERSION  1u
 #define JFR_RING_HEAD     8192u /* bytes before the first segment */
 #define JFR_RING_SEGMENTS 512u  /* the maximum for which a head has room */
@@ -36,13 +34,6 @@ struct jfr_ring_head {
 };
 
 _Static_assert(sizeof(struct jfr_ring_head) <= JFR_RING_HEAD, "the head fits into its block");
-
-/* Returns whether the bytes are the beginning of a ring. */
-static inline bool jfr_ring_begins(const void *bytes, size_t len)
-{
-    size_t n = sizeof(JFR_RING_MAGIC) - 1;
-    return len > n && memcmp(bytes, JFR_RING_MAGIC, n) == 0;
-}
 
 #define JFR_RING_ADVICE                                                                     \
     "it is the ring of a recording that is always on: jvmscope dump --last 5m -o FILE.jfr " \

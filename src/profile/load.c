@@ -2,35 +2,13 @@
 #include "profile/load.h"
 
 #include "base/file.h"
-#include "hprof/text.h"
+#include "base/file_format.h"
 #include "jfr/ring.h"
 #include "wire/otlp.h"
 #include "wire/unpack.h"
 
 #include <errno.h>
 #include <string.h>
-
-static bool starts_with(const struct load *l, const char *text)
-{
-    size_t n = strlen(text);
-    return l->len >= n && memcmp(l->data, text, n) == 0;
-}
-
-static bool is_jfr(const struct load *l)
-{
-    return l->len > 4 && memcmp(l->data, "FLR", 4) == 0; /* includes the NUL */
-}
-
-static bool is_hprof_text(const struct load *l)
-{
-    return hprof_text_begins(l->data, l->len) ||
-           (starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19));
-}
-
-static bool is_hprof(const struct load *l)
-{
-    return starts_with(l, "JAVA PROFILE 1.0") && !is_hprof_text(l);
-}
 
 /*
  * Recognizes a compressed file, OTLP, or an unpacked pprof profile, which begins with the type of
@@ -55,15 +33,14 @@ static bool is_collapsed(const struct load *l)
 }
 
 static const struct {
-    bool (*is)(const struct load *l);
+    enum file_format format;
+    bool (*is)(const struct load *l); /* NULL: `format` decides */
     int (*load)(struct load *l);
     bool untimed; /* the samples have no times */
 } formats[] = {
-    {is_jfr, load_jfr, false},
-    {is_hprof_text, load_hprof_text, true},
-    {is_hprof, load_hprof, true},
-    {is_wire, load_wire, false},
-    {is_collapsed, load_collapsed, true},
+    {FORMAT_JFR, NULL, load_jfr, false},     {FORMAT_HPROF_TEXT, NULL, load_hprof_text, true},
+    {FORMAT_HPROF, NULL, load_hprof, true},  {0, is_wire, load_wire, false},
+    {0, is_collapsed, load_collapsed, true},
 };
 
 int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
@@ -132,13 +109,14 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
         return r;
     struct load l = {profile_new(), map.data, true, map.len,  path,
                      detail,        filter,   why,  progress, context};
+    enum file_format format = file_format_of(l.data, l.len);
     r = l.profile ? -ENOTSUP : -ENOMEM;
     if (l.profile && !l.len) {
         buf_string(why, "the file is empty");
         r = -EPROTO;
     }
     for (size_t i = 0; i < ARRAY_SIZE(formats) && r == -ENOTSUP; i++) {
-        if (formats[i].is(&l)) {
+        if (formats[i].is ? formats[i].is(&l) : formats[i].format == format) {
             r = formats[i].load(&l);
             for (int m = 0; m < PROFILE_METRICS && formats[i].untimed; m++)
                 l.profile->series[m].untimed = true;
@@ -146,7 +124,7 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
         }
     }
     if (r == -ENOTSUP && !why->len)
-        buf_string(why, jfr_ring_begins(l.data, l.len)
+        buf_string(why, format == FORMAT_RING
                             ? JFR_RING_ADVICE
                             : "not a recording (JFR, HPROF, pprof, OTLP or collapsed stacks)");
     file_map_release(&map);

@@ -5,6 +5,7 @@
  */
 #include "profile/load.h"
 
+#include "base/file_format.h"
 #include "base/pattern.h"
 #include "wire/otlp.h"
 #include "wire/pprof.h"
@@ -260,7 +261,7 @@ int load_wire(struct load *l)
         len = unpacked.len;
     }
     bool otlp = r == 0 && otlp_is(data, len);
-    if (r == 0 && len >= 4 && memcmp(data, "FLR", 4) == 0) {
+    if (r == 0 && file_format_of(data, len) == FORMAT_JFR) {
         buf_string(l->why, "a compressed flight recording: unpack it with gunzip or unzstd first");
         r = -ENOTSUP;
     }

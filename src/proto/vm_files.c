@@ -2,7 +2,7 @@
 #include "proto/vm_files.h"
 
 #include "base/file.h"
-#include "hprof/text.h"
+#include "base/file_format.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,10 +94,10 @@ int vm_open_written(const struct vm *vm, const char *path, struct buf *why)
 
 bool vm_file_is_output(int fd)
 {
-    char head[64] = "";
-    ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
-    return n > 0 && (memcmp(head, "FLR", 4) == 0 || strncmp(head, "JAVA PROFILE 1.0", 16) == 0 ||
-                     hprof_text_begins(head, (size_t)n));
+    char head[FILE_FORMAT_BYTES];
+    ssize_t n = pread(fd, head, sizeof(head), 0);
+    enum file_format is = n > 0 ? file_format_of(head, (size_t)n) : FORMAT_NOTHING;
+    return is == FORMAT_JFR || is == FORMAT_HPROF || is == FORMAT_HPROF_TEXT;
 }
 
 int vm_unlink(const struct vm *vm, const char *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/unpack.h"
 
-#include "base/file.h"
+#include "base/file_format.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,7 +12,7 @@ enum { PIECE = 1 << 16, WINDOW_LOG_MAX = 23 };
 
 static bool is_gzip(const uint8_t *p, size_t len)
 {
-    return len > 2 && file_begins_gzip(p, len);
+    return len > 2 && file_format_of(p, len) == FORMAT_GZIP;
 }
 
 /* A zlib header: deflate with a window of 32 KiB or less, and a checksum over the header. */

@@ -3,6 +3,7 @@
 #include "tests.h"
 
 #include "base/cursor.h"
+#include "base/file_format.h"
 #include "hprof/command.h"
 #include "hprof/text.h"
 #include "hprof/text_reader.h"
@@ -509,11 +510,12 @@ static void a_text_is_known_by_how_it_begins(void **state)
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
-        assert_true(hprof_text_begins(texts[i], strlen(texts[i])));
-        assert_false(hprof_text_begins(texts[i], 5)); /* nothing beyond the end is read */
+        assert_true(file_format_of(texts[i], strlen(texts[i])) == FORMAT_HPROF_TEXT);
+        assert_true(file_format_of(texts[i], 5) ==
+                    FORMAT_OTHER); /* nothing beyond the end is read */
     }
     for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-        assert_false(hprof_text_begins(others[i], strlen(others[i])));
+        assert_false(file_format_of(others[i], strlen(others[i])) == FORMAT_HPROF_TEXT);
 }
 
 static void commands_come_in_any_pieces(void **state)
