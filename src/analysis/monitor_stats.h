@@ -61,12 +61,11 @@ struct monitor_stats {
     VEC(struct thread_stats) threads; /* all, by number */
     VEC(struct class_stats) classes;  /* the largest blocked time first */
     VEC(struct site_stats) sites;     /* the largest total first */
-    uint64_t intervals, caused,
-        /*
-         * of the counted waits of at least over_ns: all; those with a known cause; those whose
-         * cause was inferred
-         */
-        inferred;
+    /*
+     * of the counted waits of at least over_ns: all; those with a known cause; those whose cause
+     * was inferred
+     */
+    uint64_t intervals, caused, inferred;
     uint64_t idle, idle_ns; /* of the selected threads */
     uint64_t implied;       /* events of the whole timeline without a node (graph_is_implied) */
     /* waits that began before the selected part of the time */

@@ -11,7 +11,7 @@
 /* What is scaled, and the state of a replay. */
 struct scaled {
     uint8_t *objects;      /* per object: whether its sections are scaled; NULL when none are */
-    struct hold_list list; /* with objects: all holds */
+    struct hold_list list; /* all holds; empty if objects is NULL */
     /* per stack: whether it is inside a scaled method; NULL when there is none */
     uint8_t *stacks;
 };
@@ -35,7 +35,7 @@ struct replay {
     uint64_t scaled;
     /* assumed cost of handing a lock to a sleeping thread; 0: as recorded */
     uint64_t wake_as;
-    uint64_t usual; /* the same for other wake-ups */
+    uint64_t usual; /* assumed cost of waking a thread that a lock is not handed to, in ns */
 };
 
 /* Returns whether the waker of a node hands over a lock or unparks the thread. */

@@ -33,7 +33,7 @@ struct group_cause {
     double doubt_ns; /* of the difference, by which causes are ranked; cpu_excess_doubt for cpu */
     uint32_t slow_requests, typical_requests; /* those in the group that had this cause */
     bool uncertain; /* the difference is below its error, or too few requests show it */
-    /* the number of requests of group.slow in which no other cause took more time */
+    /* the number of requests of request_group.slow in which no other cause took more time */
     uint32_t largest;
     double most_of, most_error;   /* `largest` for all slow requests, estimated */
     struct group_culprit own;     /* where the slow requests' own threads were */

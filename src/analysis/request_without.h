@@ -9,8 +9,8 @@
 #include "analysis/request_groups.h"
 
 /*
- * The latency that 99 % of the requests would not exceed, with a 95 % interval, and the one that
- * they do not exceed with the cause, by the same way of counting.
+ * The latency that 99 % of the requests would not exceed without the cause, with its 95 % interval
+ * from low_ns to high_ns; with_ns is the same percentile with the cause, counted in the same way.
  */
 struct request_without {
     uint64_t p99_ns, low_ns, high_ns, with_ns;

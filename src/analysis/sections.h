@@ -15,8 +15,8 @@
 /* The holds of a timeline in a short form: the timeline's own, or collected here. */
 struct hold_list {
     const uint8_t *bytes;
-    const uint64_t
-        *first; /* per thread: where its holds begin; one more: where the last ones end */
+    /* per thread: where its holds begin; after the last thread: where they end */
+    const uint64_t *first;
     bool own;
 };
 

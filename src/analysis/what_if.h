@@ -32,7 +32,9 @@ struct what_if_answer {
     /* true if the ends of sections are inferred because no thread waited for them */
     uint32_t ends_inferred;
     uint64_t scaled_ns; /* own time of all threads that was inside */
-    /* arbitrated with the factor 1; 0 when the order was not decided anew */
+    /*
+     * the makespan with the factor 1 if the order of acquisitions is decided anew; 0 if it was kept
+     */
     uint64_t unchanged;
     /* before * arbitrated / unchanged where the order was decided anew, otherwise kept */
     uint64_t answer;

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define BEGIN(text, format) {text, sizeof(text) - 1, format}
+#define BEGIN(text, format)            \
+    {                                  \
+        text, sizeof(text) - 1, format \
+    }
 
 static const struct {
     const char *text;

@@ -81,11 +81,11 @@ struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
     int64_t from_ns;      /* when the profile began, if it does not say so itself; 0: not given */
-    uint64_t interval_ns; /* struct fleet_reading */
+    uint64_t interval_ns; /* as in struct fleet_reading */
     int64_t sent_s;       /* the sender's clock when it sent; 0: not given */
     enum fleet_format format;
     const char *content_type;
-    int64_t after_ns, until_ns; /* struct fleet_reading */
+    int64_t after_ns, until_ns; /* as in struct fleet_reading */
     const char *id;             /* NULL: by content */
     struct arena arena;
 };

@@ -13,7 +13,7 @@
 
 struct compare_side {
     struct sum all;
-    struct stat_side blocks, instances; /* the same samples, in clusters of both kinds */
+    struct stat_side blocks, instances; /* the same samples, clustered by block and by instance */
 };
 
 /* A method's samples and weight in the current block: self, total. */

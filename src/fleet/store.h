@@ -53,7 +53,7 @@ struct fleet_choice {
      * be wrong.
      */
     bool by_program;
-    bool merged;    /* the caller ignores everything of their series */
+    bool merged;    /* the caller ignores which series a block belongs to */
     int64_t step_s; /* the coarsest resolution that may be used, in seconds; 0: any */
 };
 

@@ -83,18 +83,18 @@ struct heap_dump {
     uint64_t len;
     struct hprof_header header;
     struct file_map map;
-    bool spooled;     /* data is an uncompressed copy in an unlinked file */
-    bool class_edges; /* references to classes with held_by_instances are included */
-    bool cut;         /* the file ends early or in garbage; what precedes that was read */
-    uint64_t garbage_at;
+    bool spooled;        /* data is an uncompressed copy in an unlinked file */
+    bool class_edges;    /* references to classes with held_by_instances are included */
+    bool cut;            /* the file ends early or in garbage; what precedes that was read */
+    uint64_t garbage_at; /* if cut: the offset up to which the file was read */
     /* the number of dumps in the file, and which of them this is (from 0) */
     unsigned dumps, chosen;
     struct map strings;       /* string id -> offset of its UTF8 record's body */
     struct map class_names;   /* class id -> string id */
     struct map class_serials; /* serial number -> class id */
     /*
-     * ids of the classes that the agent injected: as roots they and what they hold would be
-     * reported
+     * ids of the classes that the agent injected; they are not treated as roots, because otherwise
+     * they and what they hold would be reported
      */
     struct map agents;
     /* the frames of these classes, by the serial number of the trace */
@@ -112,7 +112,7 @@ struct heap_dump {
     struct heap_shape shape;
     uint64_t objects, bytes;             /* totals, including classes */
     uint64_t instances, arrays, mirrors; /* parts of `objects` */
-    uint64_t min_id, max_id, id_bits, last_bad;
+    uint64_t min_id, max_id, id_bits;
     unsigned threads;
 };
 

@@ -122,7 +122,7 @@ static inline uint64_t heap_ids_find(const struct heap_ids *m, uint64_t id)
 
 /*
  * Finds many numbers in random order, while an index is built: a look-up takes one cache line,
- * which can be fetched ahead, and one count of bits. Uses twice the memory of the bitmap.
+ * which can be prefetched, and one count of bits. Uses twice the memory of the bitmap.
  */
 struct heap_finder {
     const struct heap_ids *ids;

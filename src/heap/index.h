@@ -25,8 +25,9 @@ enum heap_section {
 };
 
 struct heap_index_class {
-    uint64_t id, record, objects, bytes, retained,
-        held_by_instances; /* record: offset of its CLASS DUMP, or 0 */
+    uint64_t id;
+    uint64_t record; /* offset of its CLASS DUMP, or 0 */
+    uint64_t objects, bytes, retained, held_by_instances;
 };
 
 struct heap_index_header {

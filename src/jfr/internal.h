@@ -206,14 +206,15 @@ _Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16,
 struct traces {
     uint8_t *arena;
     _Atomic uint64_t used, oldest;
-    _Atomic uint64_t end;      /* new stacks end at or before this position */
-    uint64_t bytes;            /* a multiple of `part` */
-    uint64_t part;             /* equal to `bytes` where memory is not reused */
-    uint64_t present;          /* how far the worker has prefaulted the arena (traces_prefault) */
-    uint64_t retired_ns;       /* when a part was retired whose memory is not reused yet; 0: none */
-    uint64_t held, held_count; /* after the last retirement: stacks in the tables, and `count` */
-    atomic_bool due;           /* a part has to be retired as soon as the owner agrees */
-    _Atomic uint64_t moved;    /* stacks that were stored again because their owners need them */
+    _Atomic uint64_t end; /* new stacks end at or before this position */
+    uint64_t bytes;       /* a multiple of `part` */
+    uint64_t part;        /* equal to `bytes` where memory is not reused */
+    uint64_t present;     /* how far the worker has prefaulted the arena (traces_prefault) */
+    uint64_t retired_ns;  /* when a part was retired whose memory is not reused yet; 0: none */
+    uint64_t held,
+        held_count;         /* the stacks in the tables, and `count`, after the last retirement */
+    atomic_bool due;        /* a part has to be retired as soon as the owner agrees */
+    _Atomic uint64_t moved; /* stacks that were stored again because their owners need them */
     /* hash << 32 | id, or 0 if free; the first table, followed by the large one */
     _Atomic uint64_t *slots;
     uint32_t mask; /* of the large table */
@@ -230,8 +231,8 @@ enum { JFR_LOST_TYPES = 128 };
 struct loss_counter {
     _Atomic uint64_t total;
     _Atomic uint64_t counted_ns[2]; /* when the capture last counted, and the time before that */
-    _Atomic uint64_t
-        since_ns; /* unreported losses happened after this; 0 means after reported_ns */
+    /* unreported losses happened after this; 0 means after reported_ns */
+    _Atomic uint64_t since_ns;
     _Atomic uint64_t first_ns; /* when the first loss happened, 0 if unknown */
     uint64_t reported;         /* the total already reported; used by the worker only */
     /*
@@ -266,7 +267,7 @@ struct jfr_writer {
     int replaced; /* the file that was there before; -1: none */
     struct jfr_writer_options options;
     uint64_t base_ns; /* the time of tick 0 */
-    int64_t epoch_ns; /* the real time of tick 0 */
+    int64_t epoch_ns; /* the wall-clock time of tick 0, since 1970 */
     uint64_t ends_ns; /* when the recording's span ends; UINT64_MAX: not yet */
 
     /* The members below are used in signal handlers. */

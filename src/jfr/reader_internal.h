@@ -85,14 +85,14 @@ struct type {
     uint8_t *roles;     /* of fields: enum role */
     bool starts, lasts; /* the first field is startTime; the second is duration */
     uint32_t n_longs;   /* number of fields of a struct that has only compressed numbers; else 0 */
-    bool seen;          /* the chunk has an event of the type, as far as rows were read */
+    bool seen;          /* an event of the type was read in this chunk, in an iteration over rows */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
      * The pool by id: an array as far as ids are dense, and others behind a map from ids to places
      * in a second array. The arrays are not cleared for another chunk, which has another round.
      */
     VEC(struct constant) constants;
-    uint64_t n_constants; /* of the chunk, at most */
+    uint64_t n_constants; /* at most this many are in the chunk */
     uint32_t round;
     struct map far_index;
     VEC(struct far_constant) far;
@@ -180,7 +180,7 @@ struct recording {
     struct map method_ids;     /* by the id in all chunks so far: the number of a method */
     struct map frame_type_ids; /* likewise: the address of a text */
     bool ids_differ;           /* an id means different things in two chunks */
-    VEC(uint8_t) seen;         /* by the number of a type's name: some chunk has seen it */
+    VEC(uint8_t) seen; /* by the number of a type's name: whether events of it were read as rows */
     VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
     /* The last chunk of an unended recording, until its end is found; a part of a ring has one. */

@@ -53,9 +53,9 @@ struct ring_taking {
     struct map states;             /* waits and threads: whether they ended before the part */
     struct jfr_ring_part part;
     bool first;
-    bool all;        /* the part is all that a ring has left which has gone round */
-    uint64_t before; /* left out so far: events of chunks that ended before the part */
-    bool caught_up;  /* a chunk that began after the part had none of these */
+    bool all;        /* the part is everything that a ring still has which has overwritten chunks */
+    uint64_t before; /* left out so far: events that ended before the part */
+    bool caught_up;  /* no event of the last chunk was left out, so later ones are copied whole */
 };
 
 struct ring_event {

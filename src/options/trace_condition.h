@@ -81,7 +81,7 @@ bool condition_tests_depth(const struct condition *c);
 /* A value as seen by a test. */
 struct cond_value {
     bool present, null;
-    bool boolean; /* the number is that of true or false */
+    bool boolean; /* a boolean: `number` is 1 or 0 */
     bool object;  /* neither a number nor a text: only null compares with it */
     struct number number;
     const char *text; /* NULL: not a string */

@@ -92,9 +92,10 @@ struct reading {
     struct load_queue queue; /* of samples of the sums of threads and cells */
     struct tally tallies[KINDS];
     struct allocated allocated;
-    bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
-    uint64_t period_ns;     /* of the samples by CPU timers */
-    struct map sites;       /* node and class to the site */
+    bool ours;          /* our agent recorded, with sampled allocation */
+    bool rests_count;   /* by the VM's version: as in struct profile; see read_vm() */
+    uint64_t period_ns; /* of the samples by CPU timers */
+    struct map sites;   /* node and class to the site */
     VEC(struct load_site_sum) site_sums; /* of each site */
     struct map site_parts;               /* site and thread to the part */
     VEC(struct load_site_part) parts;

@@ -27,8 +27,9 @@ struct answers {
 };
 
 struct name_method {
-    uint32_t number;                     /* the number in the profile, + 1; 0: not seen yet */
-    bool is_mark, is_agents, is_library; /* of the agent's library */
+    uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
+    /* no method but a mark; a method of the agent's probes; a function of the agent's library */
+    bool is_mark, is_agents, is_library;
 };
 
 /* A frame before it has a number. */

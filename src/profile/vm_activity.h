@@ -149,8 +149,8 @@ struct vm_activity {
     int64_t start_ns, end_ns;            /* of the recording */
     VEC(struct vm_safepoint) safepoints; /* by time, like all lists */
     VEC(struct vm_pause) pauses;
-    VEC(struct vm_pause)
-    phases; /* parts of pauses, and what was done concurrently with the program */
+    /* parts of pauses, and what was done concurrently with the program */
+    VEC(struct vm_pause) phases;
     VEC(struct vm_frame) frames;
     VEC(struct vm_collection) collections;
     VEC(struct vm_compilation) compilations;

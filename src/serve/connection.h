@@ -17,7 +17,7 @@ struct connection {
     int fd;
     bool is_listed;
     bool malformed;          /* the requested address contains a NUL */
-    const char *address_end; /* the length of the request line's address as a C string */
+    const char *address_end; /* where the address in the request line ends as a C string */
 };
 
 struct connection_list {

@@ -145,7 +145,7 @@ struct tl_share {
 /* The waits for the locks of a class of which it is unknown who held them (unknown_owners.h). */
 struct tl_unowned {
     uint32_t class; /* number of a string */
-    /* 1: its objects are locks. A semaphore, a latch or a queue is none: it has no owner. */
+    /* 1: its objects are locks. A semaphore, a latch or a queue is not one: it has no owner. */
     uint32_t lock;
     uint64_t waits; /* all waits for its objects */
     /* the number of those without a known owner, and the time that these took */

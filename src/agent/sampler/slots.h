@@ -43,8 +43,8 @@ struct sampler_slot {
     bool waited;          /* slots_work has left the slot for its next call */
     bool seen;            /* it was visited before */
     bool settling;        /* wall: the last visit sent a signal, whose handling used CPU time */
-    atomic_bool
-        blocked; /* wall: the last signal interrupted a blocking call, to which it returns */
+    /* wall: the last signal interrupted a blocking call, to which the thread returns */
+    atomic_bool blocked;
 };
 
 struct slots_options {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum own_cost_part {
-    OWN_THREADS, /* threads of the agent, apart from what the next two count */
+    OWN_THREADS, /* threads of the agent, without the walks that OWN_SAMPLES includes */
     OWN_SAMPLES, /* signal handlers, and walking the stacks that they copy */
     OWN_WAITS,   /* callbacks on threads of the program (agent/session/budget.h) */
     OWN_ALLOCATIONS,

@@ -22,9 +22,8 @@ struct method_line {
 };
 
 struct method {
-    const char
-        /* internal form, "java/lang/String"; generated classes as in base/generated_name.h */
-        *class_name;
+    /* internal form, "java/lang/String"; generated classes as in base/generated_name.h */
+    const char *class_name;
     const char *name, *descriptor;
     const char *source; /* NULL: unknown */
     uint32_t modifiers, class_modifiers;

@@ -28,11 +28,10 @@ struct vm_view {
     struct vm_groups collections; /* by collector and cause */
     struct vm_groups pauses;      /* by name */
     struct vm_groups phases;      /* by name */
-    struct vm_groups
-        methods; /* compilations by method, except that the most often compiled come first */
-    VEC(uint32_t) longest;   /* safepoints, the longest first */
-    VEC(uint32_t) late;      /* safepoints that were slow to reach, the slowest first */
-    struct vm_totals totals; /* of safepoints */
+    struct vm_groups methods;     /* compilations by method; the most often compiled first */
+    VEC(uint32_t) longest;        /* safepoints, the longest first */
+    VEC(uint32_t) late;           /* safepoints that were slow to reach, the slowest first */
+    struct vm_totals totals;      /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
     uint64_t allocated; /* bytes between collections that report the use of the heap */
     /* why `allocated` and the freed bytes may be wrong; NULL: they are right */

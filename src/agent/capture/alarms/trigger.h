@@ -41,7 +41,7 @@ struct measured {
     struct window window;
     struct latency_window *latencies;
     int counter;            /* of exceptions; -1: none */
-    bool is_other_reported; /* the user knows that the class is not an exception */
+    bool is_other_reported; /* that the class is no exception */
     double value;           /* as measured in the last round */
     /* a rate that was measured for less than its unit of time, so that `value` is a lower bound */
     bool partial;
@@ -53,8 +53,8 @@ struct trigger {
     struct trigger_condition *condition;
     char *actions[ACTIONS_MAX];
     unsigned n_actions;
-    unsigned number; /* 1 and up; that of a removed trigger is given again */
-    uint64_t serial; /* is not given again */
+    unsigned number; /* from 1; the number of a removed trigger is reused */
+    uint64_t serial; /* never reused */
     char *pattern;   /* of the names of files */
     uint64_t before_ns, after_ns, max_files;
     _Atomic bool active; /* it has not been removed */
@@ -73,7 +73,7 @@ struct trigger {
     uint64_t fired, held_back, last_ms;
     _Atomic uint64_t written, failed;
     char last_file[PATH_MAX], last_error[256];
-    struct trigger *retired; /* the next removed trigger in the list of those that were replaced */
+    struct trigger *retired; /* the next in the list of removed triggers whose place was reused */
 };
 
 /*

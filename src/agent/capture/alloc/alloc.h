@@ -97,7 +97,7 @@ struct alloc_block {
 };
 
 struct alloc_slot {
-    /* address of the JavaThread; plus 1 while the thread still has to call attend() */
+    /* address of the JavaThread, plus 1 while probes of the thread still have to call attend() */
     uint64_t key;
     struct alloc_counter *counters;
     uint64_t unused; /* the probes know the offset of `expected` */

@@ -45,7 +45,7 @@ struct site {
      * themselves are left out.
      */
     struct estimate squares;
-    struct site_rest cut; /* strata that ended before their end, because their thread ended */
+    struct site_rest cut; /* strata that the end of their thread cut short */
     /* The variance of `allocated` that comes from dividing a place's count among stacks. */
     struct estimate division;
     double followed; /* objects that are, or were until they died, tracked individually */

@@ -16,8 +16,8 @@ struct thrown_row {
      */
     char *place, *caught;
     _Atomic uint64_t count;
-    uint64_t written, lost; /* used only by the dump: counts that were written, and counts that were
-                               reported as lost */
+    /* used only by the dump: counts that were written, and counts that were reported as lost */
+    uint64_t written, lost;
 };
 
 /* Returns the row of a key that was passed to thrown_row_also, or NULL when there is none. */

@@ -27,9 +27,9 @@ enum {
     NAME_BITS = 13,
     TRACE_ID = 32, /* hexadecimal digits */
     SPAN_ID = 16,
-    /* the search of the open requests takes at most one part in this many of the time */
+    /* the search of the open requests takes at most this fraction of the time: one part in ... */
     RUNNING_RARELY = 200,
-    /* the number of ended requests for which is stored whether they were kept */
+    /* for this many ended requests it is remembered whether they were kept */
     LATE = 1 << 20,
 };
 
@@ -46,8 +46,8 @@ struct piece {
 struct request {
     _Atomic uint64_t token; /* 0: free. The first member, because the probe reads it */
     uint64_t parent, start, thread;
-    _Atomic uint64_t
-        reported; /* the time at which its duration was last reported to triggers; 0: never */
+    /* when its duration was last reported to triggers; 0: never */
+    _Atomic uint64_t reported;
     unsigned name;
     uint32_t weight; /* the number of requests that it stands for in counts */
     uint32_t one_of; /* the number of requests that its details were chosen from; 0: not chosen */

@@ -25,9 +25,8 @@ struct request_name {
     atomic_bool has_example; /* whether `example` has its value, which does not change again */
     _Atomic uint64_t count, errors, total_ns, max_ns;
     _Atomic uint64_t buckets[LATENCY_BUCKETS];
-    uint64_t reported,
-        /* the counts that have been written, and the counts that have been reported as lost */
-        lost;
+    /* the counts that have been written, and the counts that have been reported as lost */
+    uint64_t reported, lost;
 
     /*
      * The slowest latencies of this minute, with the fastest of them at [0]. Protected by `busy`.

@@ -19,8 +19,8 @@ struct point {
     const char *class, *method;
     const char *descriptor; /* the beginning of the descriptor; NULL: any descriptor */
     int (*edit)(const struct instrument_class *c, struct edit *e, const struct point *p);
-    const char
-        *probe; /* method of the probe class, for point_entry and others with its descriptor */
+    /* method of the probe class, for point_entry and others with its descriptor */
+    const char *probe;
     const char *type;  /* the parameter to pass; the owner of the call within the method */
     int number;        /* an enum request_way, request_kind or request_child_kind */
     const char *args;  /* what is pushed for the probe (point_push) */

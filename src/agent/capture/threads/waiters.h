@@ -25,7 +25,10 @@ enum wait_kind {
     WAIT_KINDS
 };
 
-/* A wait in progress. Written only by its own thread; start is set last and cleared first. */
+/*
+ * A wait in progress. Its own thread writes it; start is set last and cleared first. The agent's
+ * thread sets `reported`, and replaces `trace` when the stack gets a new id (waiting_keep_stack).
+ */
 struct wait {
     _Atomic uint64_t start; /* the stamp of what follows (base/seqlock.h): ns; 0: none */
     uint64_t trace, class, owner;

@@ -23,7 +23,7 @@ struct times_report_costs {
     uint32_t points;     /* number of points of the curve; 0 with clock=cpu */
 
     struct times_point {
-        double true_ns, seen_ns; /* for a call; both arrays are strictly increasing */
+        double true_ns, seen_ns; /* for a call; both increase strictly along the curve */
     } curve[TIMES_CURVE];
 };
 

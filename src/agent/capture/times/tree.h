@@ -119,7 +119,8 @@ struct times_tree {
     /* trees take turns with these, because a late probe must not touch the next tree's */
     struct times_context *all_contexts, *contexts;
     _Atomic uint32_t n_contexts;
-    struct times_slot lost; /* where nothing is recorded: this context's nodes lead to themselves */
+    struct times_slot
+        lost; /* takes what is not recorded: the node of its context is its own child */
     struct times_context lost_context;
     struct times_node lost_node;
     struct times_reading *readings; /* one for each TIMES_NODE bytes of memory */

@@ -19,14 +19,14 @@ struct trace_rule {
     struct condition *condition;
     bool fits;        /* a method was found whose calls may meet the condition */
     char *impossible; /* why calls of the first method found cannot meet it; NULL: none was found */
-    bool reported;    /* the user knows that it can never hold */
+    bool reported;    /* as a condition that can never hold */
 };
 
 /* Patterns separated by ':', and the rule of each. All zeros is empty. */
 struct trace_patterns {
     char *list;
     uint8_t *rules;
-    bool *reported; /* the user knows that the condition can never hold for the pattern's methods */
+    bool *reported; /* as patterns for whose methods the condition can never hold */
     unsigned n;
 };
 

@@ -21,7 +21,7 @@ struct method_copy {
     struct traced_method method;
     uint64_t name;    /* 0: not seen yet */
     bool takes_class; /* a parameter is a java.lang.Class */
-    unsigned changed; /* trace.methods_changed at the time of the copy */
+    unsigned changed; /* method_trace.methods_changed when the copy was made */
 };
 
 /* Bytes of the arguments of a call as JSON, and of its result. */
