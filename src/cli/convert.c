@@ -243,6 +243,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (!convert_follows(format, selection, to))
         return 2;
     _cleanup_(profile_freep) struct profile *p = NULL;
+    _cleanup_(request_fields_release) struct request_fields fields = {0};
     struct export_source source = {.path = from,
                                    .filter = selection->filter,
                                    .labels = labels,
@@ -251,8 +252,9 @@ static int convert(const struct selection *selection, const char *from, const ch
                                       note = BUF(4096), whole = BUF(4096), part = BUF(1 << 16);
     /* Other formats contain more than a single view shows. */
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
+    enum load_detail detail = format == &export_format_html ? page_detail(from) : format->detail;
     int status =
-        format->threads ? 0 : reading_open(&p, from, format->detail, selection, captures, &warning);
+        format->threads ? 0 : reading_open(&p, from, detail, selection, captures, &warning);
     if (status == 0 && p && !reading_check(selection, p, from, format == &export_format_jfr))
         status = 1;
     if (status == 0 && !format->threads &&
@@ -272,7 +274,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         losses_report_file(from, losses_of_threads);
     int r = p && format->any ? vm_time_samples(p) : 0;
     if (r == 0 && format == &export_format_html)
-        r = page_members(&members, from, p, options->sources, false);
+        r = page_members(&members, from, p, options->sources, false, &fields);
     if (r == 0 && format == &export_format_html && p && !shows_anything(p, from)) {
         complain(from, "holds nothing that a page shows", "see it with trace, threads or vm");
         return 1;
@@ -294,6 +296,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     source.whole = whole.len ? buf_str(&whole) : NULL;
     source.profile = p;
     source.members = &members;
+    source.fields = &fields;
     source.note = &note;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded only for this output is shown under the output's name. */

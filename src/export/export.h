@@ -19,10 +19,12 @@ struct export_source {
     struct profile_filter filter;
     /* for a page of a part: the kinds of data that still cover the whole recording, or NULL */
     const char *whole;
-    const char *part;          /* for a page of a part: the options that select it, or NULL */
-    const char *warning;       /* for a page: what is wrong with the recording, or NULL */
-    const struct buf *members; /* for a page: see struct page_source */
-    struct buf *note;          /* receives what the selection left out, unless NULL */
+    const char *part;    /* for a page of a part: the options that select it, or NULL */
+    const char *warning; /* for a page: what is wrong with the recording, or NULL */
+    /* for a page: see struct page_source */
+    const struct buf *members;
+    const struct request_fields *fields;
+    struct buf *note; /* receives what the selection left out, unless NULL */
 };
 
 /* What selects a part of a recording. A selection that a format does not follow is refused. */

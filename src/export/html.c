@@ -21,7 +21,8 @@ static int export_html(const struct export_source *s, FILE *out, struct buf *why
                                        .warning = s->warning,
                                        .whole = s->whole,
                                        .part = s->part,
-                                       .members = s->members};
+                                       .members = s->members,
+                                       .fields = s->fields};
     int r = page_of_recording(&source, &data);
     if (r == 0)
         page_write(out, &data);

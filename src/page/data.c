@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "page/data.h"
 
+#include "page/cells.h"
+
 #include "profile/call_interval.h"
-#include "profile/load.h"
-#include "profile/vm_time.h"
 
 #include <errno.h>
 
@@ -26,29 +26,6 @@ void page_json_base64(struct json *j, const struct buf *bytes)
     }
     json_string_n(j, buf_str(&text), text.len);
 }
-
-static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
-{
-    if (!blob) {
-        page_json_base64(j, bytes);
-        return;
-    }
-    json_begin_array(j);
-    json_u64(j, blob->len);
-    json_u64(j, bytes->len);
-    json_end_array(j);
-    buf_bytes(blob, bytes->data, bytes->len);
-}
-
-/*
- * The call tree of a metric with nodes merged by method, and the mapping from nodes of the profile
- * to nodes of this tree.
- */
-struct page_tree {
-    VEC(struct profile_tree_node) nodes;
-    uint32_t *of_node;
-    size_t pruned;
-};
 
 static int compare_totals(const void *a, const void *b)
 {
@@ -150,163 +127,8 @@ static int tree_json(struct json *j, const struct page_tree *t, struct labels *l
     json_key_u64(j, "nodes", t->nodes.len);
     json_key_u64(j, "pruned", t->pruned);
     json_key(j, "tree");
-    put_bytes(j, &bytes, blob);
+    page_put_bytes(j, &bytes, blob);
     return buf_error(&bytes);
-}
-
-struct cell {
-    uint32_t bucket, thread, node;
-    uint64_t weight;
-};
-
-struct cells {
-    const struct page_tree *tree;
-    /* If not NULL, the lowest bit of the node marks cells whose samples are not in this profile. */
-    const struct profile_view *plain;
-    uint64_t from_ns, bucket_ns;
-    bool is_merged;                /* all threads are merged into one */
-    VEC(struct cell) list, sorted; /* sorted: room for merging */
-};
-
-/*
- * Returns true for a sample that `report` does not show by default: of a thread of the VM, or of
- * one that is idle.
- */
-static bool is_hidden(const struct profile_view *plain, const struct profile_sample *s)
-{
-    return plain->profile->threads.data[s->thread].id & VM_TIME_THREAD ||
-           !profile_view_passes(plain, s);
-}
-
-enum digit_of { BY_NODE, BY_THREAD, BY_BUCKET, FIELDS };
-
-static uint32_t field_of(const struct cell *cell, enum digit_of field)
-{
-    return field == BY_NODE ? cell->node : field == BY_THREAD ? cell->thread : cell->bucket;
-}
-
-/* Sorts the list into the other one by a digit of a field. Equal elements keep their order. */
-static void sort_by_digit(struct cells *c, enum digit_of field, unsigned shift)
-{
-    enum { DIGITS = 2048 };
-
-    size_t begin[DIGITS + 1] = {0};
-    for (size_t i = 0; i < c->list.len; i++)
-        begin[(field_of(&c->list.data[i], field) >> shift & (DIGITS - 1)) + 1]++;
-    for (size_t i = 0; i < DIGITS; i++)
-        begin[i + 1] += begin[i];
-    for (size_t i = 0; i < c->list.len; i++)
-        c->sorted.data[begin[field_of(&c->list.data[i], field) >> shift & (DIGITS - 1)]++] =
-            c->list.data[i];
-    struct cell *list = c->list.data;
-    c->list.data = c->sorted.data;
-    c->sorted.data = list;
-}
-
-/* Sorts the cells by time, thread and node, and merges cells that agree in these. */
-static int merge_cells(struct cells *c)
-{
-    enum { DIGIT_BITS = 11 };
-
-    size_t n = 0;
-    vec_release(&c->sorted);
-    if (vec_reserve(&c->list, c->list.len + 1) < 0 || vec_reserve(&c->sorted, c->list.cap) < 0)
-        return -ENOMEM;
-    c->list.cap = c->sorted.cap = MIN(c->list.cap, c->sorted.cap); /* the lists change places */
-    for (int field = 0; field < FIELDS; field++) {
-        uint32_t most = 0;
-        for (size_t i = 0; i < c->list.len; i++)
-            most = MAX(most, field_of(&c->list.data[i], (enum digit_of)field));
-        for (unsigned shift = 0; shift < 32 && most >> shift; shift += DIGIT_BITS)
-            sort_by_digit(c, (enum digit_of)field, shift);
-    }
-    struct cell *list = c->list.data;
-    for (size_t i = 0; i < c->list.len; i++) {
-        if (n && list[n - 1].bucket == list[i].bucket && list[n - 1].thread == list[i].thread &&
-            list[n - 1].node == list[i].node)
-            list[n - 1].weight += list[i].weight;
-        else
-            list[n++] = list[i];
-    }
-    c->list.len = n;
-    return n > PAGE_CELLS ? -E2BIG : 0;
-}
-
-static int add_cell(void *context, const struct profile_sample *s)
-{
-    struct cells *c = context;
-    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns),
-                        c->is_merged ? 0 : s->thread, c->tree->of_node[s->node], s->weight};
-    if (c->plain)
-        cell.node = cell.node << 1 | (uint32_t)is_hidden(c->plain, s);
-    int r = c->list.len >= 2 * (size_t)PAGE_CELLS ? merge_cells(c) : 0;
-    return r < 0 ? r : vec_push(&c->list, cell);
-}
-
-/*
- * Makes time coarser until there are few enough cells. Returns -E2BIG when there are too many even
- * without time.
- */
-static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t span)
-{
-    enum { COARSER = 4 };
-
-    const struct profile_series *series = &v->profile->series[v->metric];
-    uint64_t of_samples =
-        c->is_merged && !series->threads_merged ? series->merged_cell_ns : series->cell_ns;
-    c->bucket_ns = MAX(of_samples, (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS);
-    /* Buckets must consist of whole cells. */
-    if (of_samples)
-        c->bucket_ns = (c->bucket_ns + of_samples - 1) / of_samples * of_samples;
-    for (;;) {
-        vec_clear(&c->list);
-        int r = c->is_merged ? profile_view_each_merged(v, add_cell, c)
-                             : profile_view_each(v, add_cell, c);
-        if (r == 0)
-            r = merge_cells(c);
-        if (r != -E2BIG || c->bucket_ns >= span)
-            return r;
-        c->bucket_ns *= COARSER;
-    }
-}
-
-/*
- * Writes the weight by time, thread and node. If many threads ran many stacks, the threads are
- * merged; one cell per node always fits.
- */
-static int cells_json(struct json *j, const struct profile_view *v,
-                      const struct profile_view *plain, const struct page_tree *tree,
-                      struct buf *blob)
-{
-    uint64_t span = profile_span(v->profile, &v->filter) + 1;
-    uint64_t hidden = plain->profile ? v->weight - plain->weight : 0;
-    struct cells c = {.tree = tree, .plain = hidden ? plain : NULL, .from_ns = v->filter.from_ns};
-    c.is_merged = v->profile->series[v->metric].threads_merged;
-    int r = fill_cells(&c, v, span);
-    if (r == -E2BIG && !c.is_merged) {
-        c.is_merged = true;
-        r = fill_cells(&c, v, span);
-    }
-    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
-    uint32_t bucket = 0;
-    for (size_t i = 0; i < c.list.len; i++) {
-        const struct cell *cell = &c.list.data[i];
-        buf_varint(&bytes, cell->bucket - bucket);
-        buf_varint(&bytes, cell->thread);
-        buf_varint(&bytes, cell->node);
-        buf_varint(&bytes, cell->weight);
-        bucket = cell->bucket;
-    }
-    json_key_u64(j, "bucket_ns", c.bucket_ns);
-    json_key_u64(j, "from_ns", c.from_ns);
-    json_key_bool(j, "threads_merged", c.is_merged);
-    json_key_u64(j, "aside", hidden);
-    json_key_u64(j, "n_cells", c.list.len);
-    json_key(j, "cells");
-    put_bytes(j, &bytes, blob);
-    vec_release(&c.list);
-    vec_release(&c.sorted);
-    return r < 0 ? r : buf_error(&bytes);
 }
 
 /* How a method counts: for its own time, or for its whole time. */
@@ -436,7 +258,7 @@ static void shown_note_json(struct json *j, const struct shown *shown)
 
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
                        const struct shown *shown, const struct profile_filter *filter,
-                       struct labels *labels, struct buf *blob)
+                       struct labels *labels, struct page_sets *sets, struct buf *blob)
 {
     static const char *const units[] = {
         [UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
@@ -469,7 +291,9 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         r = tree_json(j, &tree, labels, blob);
     }
     if (r == 0)
-        r = cells_json(j, &v, &plain, &tree, blob);
+        r = page_cells_json(j, &v, &plain, &tree, blob);
+    if (r == 0 && !shown)
+        r = page_by_request_json(j, &v, &plain, &tree, sets, blob);
     if (r == 0 && metric == PROFILE_EXACT && p->calls.len)
         r = calls_json(j, p, &v, labels);
     if (r == 0 && metric == PROFILE_ALLOCATION && p->sites.len)
@@ -502,7 +326,7 @@ static void strings_json(struct json *j, const struct profile *p, const struct l
  * that shares everything else with this one.
  */
 static int live_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
-                     struct labels *labels, struct buf *blob)
+                     struct labels *labels, struct page_sets *sets, struct buf *blob)
 {
     struct profile live = *p;
     struct profile_series *s = &live.series[PROFILE_ALLOCATION];
@@ -524,26 +348,33 @@ static int live_json(struct json *j, const struct profile *p, const struct profi
                                          : "counted: what was reachable at the end";
     const struct shown shown = {"live", "Live bytes", note, estimated ? "estimated" : "counted"};
     if (r == 0 && s->samples.len)
-        r = metric_json(j, &live, PROFILE_ALLOCATION, &shown, filter, labels, blob);
+        r = metric_json(j, &live, PROFILE_ALLOCATION, &shown, filter, labels, sets, blob);
     vec_release(&s->samples);
     return r;
 }
 
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
-                      struct buf *blob)
+                      const struct request_fields *fields, struct buf *blob)
 {
     struct labels labels = {0};
+    struct page_sets sets = {.fields = fields && fields->sets.len ? fields : NULL};
     int r = 0;
+    if (sets.fields && !(sets.number = calloc(fields->sets.len, sizeof(*sets.number))))
+        return -ENOMEM;
     json_key_array(j, "metrics");
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
         if (p->series[m].samples.len)
-            r = metric_json(j, p, (enum profile_metric)m, NULL, filter, &labels, blob);
+            r = metric_json(j, p, (enum profile_metric)m, NULL, filter, &labels, &sets, blob);
         if (r == 0 && m == PROFILE_ALLOCATION && !filter->thread)
-            r = live_json(j, p, filter, &labels, blob);
+            r = live_json(j, p, filter, &labels, &sets, blob);
     }
     json_end_array(j);
     if (r == 0)
         strings_json(j, p, &labels);
+    if (r == 0 && sets.fields)
+        r = page_sets_json(j, &sets, blob);
+    free(sets.number);
+    vec_release(&sets.used);
     map_release(&labels.index);
     vec_release(&labels.strings);
     return r;

@@ -58,7 +58,7 @@ int page_of_recording(const struct page_source *s, struct buf *out)
     json_key_u64(&j, "start_ms", s->profile->start_epoch_ns / 1000000);
     json_key_u64(&j, "duration_ns", s->profile->duration_ns);
     json_key_string(&j, "metric", profile_metrics[s->metric].name);
-    int r = page_profile_json(&j, s->profile, &s->filter, s->blob);
+    int r = page_profile_json(&j, s->profile, &s->filter, s->fields, s->blob);
     if (r == 0)
         r = threads_json(&j, s);
     if (r == 0 && s->members->len)

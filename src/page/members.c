@@ -12,11 +12,13 @@
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 /* A file whose members are written. */
 struct more {
     const char *path, *sources;
     bool served;
+    struct request_fields *fields;
 };
 
 /* Writes the member if the file has data for it. Returns 1 if it has, 0 if not, or -ENOMEM. */
@@ -41,7 +43,7 @@ static int put_trace(const struct more *s, struct json *j)
 
 static int put_requests(const struct more *s, struct json *j)
 {
-    return requests_page_json(s->path, j);
+    return requests_page_json(s->path, j, s->fields);
 }
 
 static int put_coverage(const struct more *s, struct json *j)
@@ -78,10 +80,10 @@ static const struct {
 };
 
 int page_members(struct buf *out, const char *path, const struct profile *profile,
-                 const char *sources, bool served)
+                 const char *sources, bool served, struct request_fields *ret_fields)
 {
     struct json j = {.out = out};
-    const struct more s = {path, sources, served};
+    const struct more s = {path, sources, served, ret_fields};
     const char *extension = strrchr(path, '.');
     if (extension && strcasecmp(extension, ".hprof") == 0)
         return member(&j, "heap", &s, put_heap);
@@ -100,4 +102,13 @@ int page_members(struct buf *out, const char *path, const struct profile *profil
         shown |= r;
     }
     return shown;
+}
+
+enum load_detail page_detail(const char *path)
+{
+    enum { LARGE = 1 << 30 };
+
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_size <= LARGE && requests_any(path) ? LOAD_SAMPLES
+                                                                             : LOAD_CELLS;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "analysis/request_fields.h"
 #include "base/buf.h"
 #include "profile/profile.h"
 #include "timeline/timeline.h"
@@ -36,6 +37,9 @@ struct page_source {
      * the threads; may be empty.
      */
     const struct buf *members;
+    /* For which requests each thread worked, by which samples are attributed; NULL or empty: none.
+     */
+    const struct request_fields *fields;
     /* For a page that is served, else NULL: */
     const struct page_site *site;
     struct buf *blob; /* receives the page's binary data */

@@ -61,8 +61,9 @@ static int read_data(struct page_server *s, size_t i, const struct page_site *si
     _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX),
                                       blob = BUF(SIZE_MAX / 4), members = BUF(SIZE_MAX / 4);
     _cleanup_(profile_freep) struct profile *p = NULL;
+    _cleanup_(request_fields_release) struct request_fields fields = {0};
     const char *path = s->paths[i];
-    int r = profile_load(&p, path, LOAD_CELLS, NULL, &why, NULL, NULL);
+    int r = profile_load(&p, path, page_detail(path), NULL, &why, NULL, NULL);
     if (r == 0)
         r = vm_time_samples(p);
     if (r < 0) {
@@ -75,7 +76,7 @@ static int read_data(struct page_server *s, size_t i, const struct page_site *si
         if (p->series[m].samples.len)
             metric = (enum profile_metric)m;
     }
-    r = page_members(&members, path, p, s->sources, true);
+    r = page_members(&members, path, p, s->sources, true, &fields);
     if (r < 0)
         return r;
     const struct page_source source = {
@@ -85,6 +86,7 @@ static int read_data(struct page_server *s, size_t i, const struct page_site *si
         .site = site,
         .blob = &blob,
         .members = &members,
+        .fields = &fields,
         .warning = warning,
         .timeline = p->only_samples ? NULL : page_threads_open(&s->files[i].threads, path)};
     r = page_of_recording(&source, &json);

@@ -13,6 +13,7 @@ const require = createRequire(join(root, "web/package.json"));
 const modules = [
   "asking",
   "calls",
+  "choice",
   "data",
   "flamepaint",
   "fleet/ask",
@@ -45,6 +46,7 @@ writeFileSync(file, bundled.outputFiles[0].text);
 const {
   asking,
   calls,
+  choice,
   data,
   flamepaint,
   fleet_ask,
@@ -301,6 +303,81 @@ test("a metric is decoded, and what is set aside is left out of its plain form",
   assert.deepEqual([[...m.plain.cells.weight], m.plain.cells.n], [[4, 9], 2]);
   assert.deepEqual(m.readings.get(5), { of: [11, 12], known: [false, true] });
   assert.equal(m.calls.get(5), 70);
+});
+
+test("a choice of requests: its sets, its cells, those of the others, and the work for it", () => {
+  const requests = {
+    columns: 10,
+    rows: 72,
+    rows_of_ten: 8,
+    end_ns: 1000,
+    timeline_ns: 100,
+    names: [{ name: "a" }, { name: "b" }],
+    heat: [
+      [0, 3, 2, 5, 9, 1],
+      [5, 9, 4],
+    ],
+    requests: [
+      { name: 0, at: 40, ns: 2500, works: [0, 50, 0, 0, 7, 20, 60, 0, 0, 7, 10, 5, 0, 0, 8] },
+      { name: 1, at: 999, ns: 10, works: [0, 10, 0, 0, 7] },
+    ],
+  };
+  assert.equal(choice.choiceOf(requests, {}), null);
+  assert.equal(choice.choiceOf(requests, { rn: "c" }), null, "no such name");
+  assert.equal(choice.choiceOf(undefined, { rn: "a" }), null);
+  assert.deepEqual(choice.choiceOf(requests, { rn: "b" }), { name: 1, box: null });
+  const box = { c0: 5, c1: 6, r0: 9, r1: 9 };
+  assert.deepEqual(choice.choiceOf(requests, { rb: "6.5.9.9" }), { name: -1, box });
+  assert.equal(choice.countOf(requests, { name: -1, box }), 5);
+  assert.equal(choice.countOf(requests, { name: 0, box: null }), 3);
+  assert.deepEqual(
+    choice
+      .chosenRequests(requests, { name: -1, box: { c0: 9, c1: 9, r0: 0, r1: 0 } })
+      .map((r) => r.at),
+    [999],
+  );
+  const worked = choice.workedFor(requests, requests.requests);
+  assert.deepEqual(
+    [[...worked.get(7).from], [...worked.get(7).to]],
+    [
+      [140, 1099],
+      [220, 1109],
+    ],
+  );
+  assert.deepEqual([...worked.get(8).from], [150]);
+  // Three sets: {a 0 3}, {a 5 9, b 5 9}, {b 5 9}.
+  const sets = (names_only) => ({
+    n: 3,
+    names_only,
+    sets: varints(1, 0, 0, 3, 2, 0, 5, 9, 1, 5, 9, 1, 1, 5, 9),
+  });
+  const chosen = (c, only = false) => [...choice.chosenSets(sets(only), c)];
+  assert.deepEqual(chosen({ name: 0, box: null }), [1, 1, 0]);
+  assert.deepEqual(chosen({ name: -1, box }), [0, 1, 1]);
+  assert.deepEqual(chosen({ name: 0, box }), [0, 1, 0]);
+  assert.deepEqual(
+    chosen({ name: 0, box }, true),
+    [1, 1, 0],
+    "of names alone, the box says nothing",
+  );
+  const metric = { cells: {}, pruned: 2, aside: 9, plain: {}, calls: new Map() };
+  const json = {
+    aside: 9,
+    by_request: {
+      threads_merged: false,
+      pruned: 1,
+      n_cells: 4,
+      // set, thread, node and whether it is set aside, weight
+      cells: varints(0, 1, 1 << 1, 3, 1, 1, (2 << 1) | 1, 5, 0, 2, 2 << 1, 7, 1, 2, 1 << 1, 11),
+    },
+  };
+  const weights = (m) => [[...m.cells.weight], [...m.cells.node], m.cells.n, m.aside];
+  const ours = choice.limitTo(metric, json, Uint8Array.of(1, 1, 0), false);
+  assert.deepEqual(weights(ours), [[3, 5, 7], [1, 2, 2], 3, 5]);
+  assert.deepEqual([[...ours.plain.cells.weight], ours.pruned, ours.calls], [[3, 7], 3, null]);
+  const others = choice.limitTo(metric, json, Uint8Array.of(1, 1, 0), true);
+  assert.deepEqual(weights(others), [[11], [1], 1, 0]);
+  assert.equal(others.plain, undefined);
 });
 
 /** A random tree with its cells, and the same weights as a list of stacks. */

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Compare, CompareLegend } from "./compare";
+import {
+  canFollow,
+  type Choice,
+  choiceOf,
+  choiceText,
+  chosenSets,
+  countOf,
+  limitTo,
+  noChoice,
+} from "./choice";
+import { Compare, CompareLegend, Difference } from "./compare";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
 import { duration, percent, plural, weightLong } from "./format";
@@ -103,6 +113,18 @@ export function App({ page }: { page: PageJson }) {
     if (!m) cache.current.set(json.name, (m = decodeMetric(json)));
     return m;
   }, [json, inProfile, isWaiting]);
+  const choice = useMemo(
+    () => choiceOf(page.requests, state.more),
+    [page, state.more.rn, state.more.rb],
+  );
+  const limited = useMemo(() => {
+    if (!metric || !choice || !canFollow(page, json)) return null;
+    const chosen = chosenSets(page.request_sets!, choice);
+    return {
+      chosen: limitTo(metric, json, chosen, false),
+      others: limitTo(metric, json, chosen, true),
+    };
+  }, [metric, choice]);
   const dialog = help && (
     <Help
       page={page}
@@ -134,7 +156,7 @@ export function App({ page }: { page: PageJson }) {
     return (
       <>
         {facts(shown.facts?.(page))}
-        {shown.show({ page, name, source, kept })}
+        {shown.show({ page, name, source, kept, go: change })}
         {dialog}
       </>
     );
@@ -169,7 +191,9 @@ export function App({ page }: { page: PageJson }) {
   return (
     <Profile
       page={page}
-      metric={metric}
+      metric={limited?.chosen ?? metric}
+      others={limited?.others ?? null}
+      choice={choice}
       state={state}
       change={change}
       dark={dark}
@@ -183,6 +207,8 @@ export function App({ page }: { page: PageJson }) {
 interface ProfileProps {
   page: PageJson;
   metric: Metric;
+  others: Metric | null; // where `metric` is limited to chosen requests: the same of the others
+  choice: Choice | null; // of requests
   state: State;
   change: (part: Partial<State>) => void;
   dark: boolean;
@@ -194,6 +220,8 @@ interface ProfileProps {
 function Profile({
   page,
   metric: all,
+  others: allOthers,
+  choice,
   state,
   change,
   dark,
@@ -237,8 +265,16 @@ function Profile({
   const onSelect = (label: number) => change({ selected: label < 0 ? "" : labels[label] });
   const onOpen = (label: number) => change({ view: "method", selected: labels[label] });
   const name = page.file.replace(/\.[^.]*$/, "");
+  const amongRequests = allOthers !== null && state.more.rc === "1";
+  const otherTree = useMemo(() => {
+    if (!allOthers || !amongRequests) return null;
+    const m = withAside ? allOthers : (allOthers.plain ?? allOthers);
+    return select(m.shape, m.cells, { threads, window: null });
+  }, [allOthers, amongRequests, withAside, threads]);
   const other =
-    page.site && state.compare !== page.site.at ? page.site.files[state.compare] : undefined;
+    page.site && !allOthers && state.compare !== page.site.at
+      ? page.site.files[state.compare]
+      : undefined;
   // The other recording that lacks this metric, so that nothing can be compared.
   const [lacking, setLacking] = useState("");
   const comparing = other !== undefined && lacking !== `${metric.name} of ${other}`;
@@ -292,6 +328,17 @@ function Profile({
           </span>
         )}
       </Header>
+      {choice && (
+        <ChoiceNote
+          page={page}
+          metric={metric}
+          choice={choice}
+          follows={allOthers !== null}
+          empty={!whole ? "the chosen" : otherTree && !otherTree.total[0] ? "the other" : ""}
+          state={state}
+          change={change}
+        />
+      )}
       {!metric.untimed && metric.cells.buckets > 1 && (
         <Ruler
           metric={metric}
@@ -347,7 +394,7 @@ function Profile({
             onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })}
           />
         )}
-        {page.site && page.site.files.length > 1 && (
+        {page.site && page.site.files.length > 1 && !allOthers && (
           <select
             aria-label="Compare with"
             value={state.compare}
@@ -397,8 +444,10 @@ function Profile({
           </output>
         </div>
         <div class="grow" />
-        {comparing ? (
-          <CompareLegend file={other} />
+        {amongRequests ? (
+          <CompareLegend than="the other requests" />
+        ) : comparing ? (
+          <CompareLegend than={other.replace(/^.*\//, "")} />
         ) : (
           <div class="legend">
             {used.map((k) => (
@@ -431,7 +480,18 @@ function Profile({
           compared.
         </p>
       )}
-      {comparing ? (
+      {otherTree && tree.total[0] > 0 && otherTree.total[0] > 0 ? (
+        <Difference
+          now={{ labels, tree }}
+          base={{ labels, tree: otherTree }}
+          than="the other requests"
+          metric={metric}
+          text={state.search}
+          match={match}
+          selected={selected}
+          onSelect={onSelect}
+        />
+      ) : comparing ? (
         <Compare
           page={page}
           metric={metric}
@@ -488,6 +548,66 @@ function Profile({
       )}
       {help}
     </>
+  );
+}
+
+/** Which requests the profile is limited to, and how to compare or leave them. */
+function ChoiceNote({
+  page,
+  metric,
+  choice,
+  follows,
+  empty,
+  state,
+  change,
+}: {
+  page: PageJson;
+  metric: Metric;
+  choice: Choice;
+  follows: boolean;
+  empty: string; // which requests have no sample
+  state: State;
+  change: (part: Partial<State>) => void;
+}) {
+  const keep = (part: Record<string, string>) =>
+    change({ more: { ...state.more, ...part }, zoom: "" });
+  const compared = state.more.rc === "1";
+  const requests = page.requests!;
+  const namesOnly = page.request_sets?.names_only && choice.box;
+  const shown = namesOnly ? { ...choice, box: null } : choice;
+  const title = metric.title.toLowerCase();
+  return (
+    <p class="note choice">
+      <span>
+        {follows ? (
+          <>
+            Only while a thread worked for one of{" "}
+            {plural(countOf(requests, shown), "chosen request")}
+            {shown.name >= 0 || shown.box ? `: ${choiceText(requests, shown)}` : ""}.
+            {namesOnly &&
+              " There are too many requests to tell them apart by time and latency; report --slowest does."}
+            {empty && ` No sample of ${title} was taken in ${empty} requests.`}
+          </>
+        ) : (
+          <>
+            The chosen requests ({choiceText(requests, choice)}) do not limit this view: its figures
+            are not known by request.
+          </>
+        )}
+      </span>
+      {follows && (
+        <button
+          class="toggle"
+          aria-pressed={compared}
+          onClick={() => keep({ rc: compared ? "" : "1" })}
+          title="How the shares differ from those in the requests that are not chosen"
+        >
+          Compare with the others
+        </button>
+      )}
+      <button onClick={() => change({ view: "requests" })}>To the requests</button>
+      <button onClick={() => keep(noChoice)}>Show all samples</button>
+    </p>
   );
 }
 

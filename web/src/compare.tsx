@@ -9,7 +9,7 @@ import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
 import { rank, search, select, Tree } from "./tree";
 
-interface Side {
+export interface Side {
   labels: string[];
   tree: Tree;
 }
@@ -51,48 +51,42 @@ function tintOf(change: number, dark: boolean): string {
   return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${((dark ? 26 : 90) + (dark ? 16 : -26) * strength).toFixed(0)}%)`;
 }
 
-export function CompareLegend({ file }: { file: string }) {
+/** `than`: what this is compared with. */
+export function CompareLegend({ than }: { than: string }) {
   const dark = useDark();
-  const name = file.replace(/^.*\//, "");
   return (
     <div class="legend">
       <span>
-        <i style={{ background: tintOf(1, dark) }} /> a larger share than in {name}
+        <i style={{ background: tintOf(1, dark) }} /> a larger share than in {than}
       </span>
       <span>
         <i style={{ background: tintOf(0, dark) }} /> the same share
       </span>
       <span>
-        <i style={{ background: tintOf(-1, dark) }} /> a smaller share than in {name}
+        <i style={{ background: tintOf(-1, dark) }} /> a smaller share than in {than}
       </span>
     </div>
   );
 }
 
-interface CompareProps {
-  page: PageJson;
+interface Common {
   metric: Metric;
-  aside: boolean;
-  at: number;
   text: string; // of the search
   match: Uint8Array | null; // of the page's labels
   selected: number;
   onSelect: (label: number) => void;
+}
+
+interface CompareProps extends Common {
+  page: PageJson;
+  aside: boolean;
+  at: number;
   onLacking: () => void; // the other recording does not have the metric
 }
 
-export function Compare({
-  page,
-  metric,
-  aside,
-  at,
-  text,
-  match,
-  onSelect,
-  onLacking,
-  selected,
-}: CompareProps) {
-  const isDark = useDark();
+/** This recording beside another one, which the server has. */
+export function Compare({ page, aside, at, onLacking, ...common }: CompareProps) {
+  const { metric } = common;
   const [other, setOther] = useState<PageJson | string | null>(null);
   useEffect(() => {
     const stop = new AbortController();
@@ -110,15 +104,32 @@ export function Compare({
   useEffect(() => {
     if (other && typeof other !== "string" && !base) onLacking();
   }, [other, base]);
-  const before = useMemo(() => (base ? matchPaths(now, base) : null), [now, base]);
+  if (typeof other === "string") return <p class="note">{other}</p>;
+  if (!other) return <p class="note">Reading the other recording …</p>;
+  return base && <Difference {...common} now={now} base={base} than="the other recording" />;
+}
+
+/** The difference of one side's shares from another's, as a flame graph and a table. */
+export function Difference({
+  now,
+  base,
+  than,
+  metric,
+  text,
+  match,
+  onSelect,
+  selected,
+}: Common & { now: Side; base: Side; than: string }) {
+  const isDark = useDark();
+  const before = useMemo(() => matchPaths(now, base), [now, base]);
   const rows = useMemo(() => {
-    if (!base) return [];
     const shares = new Map<string, number[]>();
     const add = (side: Side, k: number) => {
+      const whole = side.tree.total[0] || 1;
       for (const r of rank(side.tree, side.labels.length)) {
         const row = shares.get(side.labels[r.label]) ?? [0, 0, 0, 0];
-        row[k] = r.self / side.tree.total[0];
-        row[k + 2] = r.total / side.tree.total[0];
+        row[k] = r.self / whole;
+        row[k + 2] = r.total / whole;
         shares.set(side.labels[r.label], row);
       }
     };
@@ -136,9 +147,6 @@ export function Compare({
     );
     return found ? rows.filter((r) => found[r.key]) : rows;
   }, [rows, text]);
-  if (typeof other === "string") return <p class="note">{other}</p>;
-  if (!other) return <p class="note">Reading the other recording …</p>;
-  if (!base || !before) return null;
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
   const tint = (node: number) =>
@@ -156,7 +164,7 @@ export function Compare({
           upwards={false}
           match={match}
           selected={selected}
-          title="Differential flame graph: orange is more than in the other recording, blue is less"
+          title={`Differential flame graph: orange is more than in ${than}, blue is less`}
           onSelect={onSelect}
           onOpen={() => {}}
           tint={tint}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's data, as written by src/page/data.c.
 
+import type {} from "./choice";
 import type { TimelineJson } from "./timeline";
 
 export type Unit = "samples" | "bytes" | "ns";
@@ -46,7 +47,7 @@ export interface Loss {
  * Bytes in base64 in a page of one file; in a served page their position in the binary data of the profile, and later the
  * bytes.
  */
-type Bytes = string | [number, number] | Uint8Array;
+export type Bytes = string | [number, number] | Uint8Array;
 
 /** What every page has. A view that has data of its own declares them in its module: `declare module "./data"`. */
 export interface PageJson {
@@ -94,7 +95,11 @@ export async function ask(base: string, weights: boolean, signal?: AbortSignal):
   page.fill = async () => {
     const all = await (asked ??= bytes());
     const part = (b: Bytes) => (Array.isArray(b) ? new Uint8Array(all, b[0], b[1]) : b);
-    for (const m of page.metrics) [m.tree, m.cells] = [part(m.tree), part(m.cells)];
+    for (const m of page.metrics) {
+      [m.tree, m.cells] = [part(m.tree), part(m.cells)];
+      if (m.by_request) m.by_request.cells = part(m.by_request.cells);
+    }
+    if (page.request_sets) page.request_sets.sets = part(page.request_sets.sets);
   };
   if (weights && page.metrics.length) await page.fill();
   return page;
@@ -253,7 +258,7 @@ function counted<T>(list: number[] | undefined, of: (row: number[]) => T): Map<n
 }
 
 /** The cells without a mark. */
-function without(c: Cells, marked: Uint8Array): Cells {
+export function without(c: Cells, marked: Uint8Array): Cells {
   const keep = marked.reduce((n, m) => n + 1 - m, 0);
   const part = {
     bucket: new Int32Array(keep),

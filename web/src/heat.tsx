@@ -2,38 +2,10 @@
 // The heat map of requests: how many began in each column of time and took as long as each row
 // stands for. Also for the requests of a fleet.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { axis, type Box, type Heat, leastOf } from "./choice";
 import { duration, plural } from "./format";
 import { ink } from "./palette";
-import type { RequestsJson } from "./requests";
 import { useSize } from "./size";
-
-/** Columns and rows of the heat map, both ends inclusive. */
-export interface Box {
-  c0: number;
-  c1: number;
-  r0: number;
-  r1: number;
-}
-
-const leastOf = (row: number, ofTen: number) => 1000 * 10 ** (row / ofTen);
-
-export const readBox = (text: string): Box | null => {
-  const n = text.split(".").map(Number);
-  return n.length === 4 && n.every((x) => Number.isInteger(x) && x >= 0)
-    ? {
-        c0: Math.min(n[0], n[1]),
-        c1: Math.max(n[0], n[1]),
-        r0: Math.min(n[2], n[3]),
-        r1: Math.max(n[2], n[3]),
-      }
-    : null;
-};
-
-export const axis = (json: Heat, b: Box) =>
-  `${duration((b.c0 / json.columns) * json.end_ns)} to ${duration(((b.c1 + 1) / json.columns) * json.end_ns)}, ${duration(leastOf(b.r0, json.rows_of_ten))} to ${duration(leastOf(b.r1 + 1, json.rows_of_ten))}`;
-
-/** How many requests began in each column of time and took as long as each row stands for. */
-export type Heat = Pick<RequestsJson, "heat" | "columns" | "rows" | "rows_of_ten" | "end_ns">;
 
 interface HeatProps {
   json: Heat;

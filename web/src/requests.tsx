@@ -3,6 +3,16 @@
 // details of one of them.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import {
+  axis,
+  canFollow,
+  type Choice,
+  choiceOf,
+  chosenRequests,
+  countOf,
+  noChoice,
+} from "./choice";
+import type { PageJson } from "./data";
+import {
   count,
   duration,
   moment,
@@ -12,8 +22,8 @@ import {
   plural,
   sentence,
 } from "./format";
-import { axis, type Box, HeatMap, readBox } from "./heat";
-import type { Kept } from "./link";
+import { HeatMap } from "./heat";
+import type { Kept, State } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
@@ -75,7 +85,7 @@ export interface OneRequest {
   exception: string | null;
   parts: number[]; // start, length, cause, thread, object; -1: none
   short_ns: number; // parts that are too short to be among these
-  works: number[]; // start, length, time in the queue, thread
+  works: number[]; // start, length, time in the queue, thread, its id
   calls: { kind: string; name: string; at: number; ns: number }[];
 }
 
@@ -91,6 +101,7 @@ export interface RequestsJson {
   rows: number;
   rows_of_ten: number;
   end_ns: number;
+  timeline_ns: number; // from the start of the timeline to the time 0 of requests
   total: number;
   causes: string[];
   names: RequestName[];
@@ -121,39 +132,29 @@ const causeColour = (cause: string, dark: boolean) => {
   return `hsl(${h} ${s}% ${dark ? 42 : 62}%)`;
 };
 
+const nothingChosen: Choice = { name: -1, box: null };
+
 export function RequestsView({
-  json,
+  page,
   kept,
   keep,
+  go,
   name,
-}: Kept & { json: RequestsJson; name: string }) {
+}: Kept & { page: PageJson; name: string; go: (to: Partial<State>) => void }) {
   const dark = useDark();
-  const chosenName = json.names.findIndex((n) => n.name === kept.rn);
-  const box = useMemo(() => readBox(kept.rb ?? ""), [kept.rb]);
+  const json = page.requests!;
+  const choice = useMemo(() => choiceOf(json, kept) ?? nothingChosen, [json, kept.rn, kept.rb]);
+  const { name: chosenName, box } = choice;
   const chosen = json.requests.find((r) => String(r.id) === kept.ri);
   const group = json.groups.find(
     (g) => g.name === (chosenName >= 0 ? json.names[chosenName].name : json.groups[0]?.name),
   );
   const all = useMemo(() => sumOfNames(json, -1), [json]);
   const picked = useMemo(
-    () => (box ? sumOfFields(json, chosenName, box) : sumOfNames(json, chosenName)),
-    [json, chosenName, box],
+    () => (box ? { count: countOf(json, choice), ns: null } : sumOfNames(json, chosenName)),
+    [json, choice],
   );
-  const inBox = useMemo(() => {
-    const column = (r: OneRequest) =>
-      Math.min(json.columns - 1, Math.floor((r.at / json.end_ns) * json.columns));
-    const row = (r: OneRequest) =>
-      Math.min(
-        json.rows - 1,
-        r.ns < 1000 ? 0 : Math.floor(Math.log10(r.ns / 1000) * json.rows_of_ten),
-      );
-    return json.requests.filter(
-      (r) =>
-        (chosenName < 0 || r.name === chosenName) &&
-        (!box ||
-          (column(r) >= box.c0 && column(r) <= box.c1 && row(r) >= box.r0 && row(r) <= box.r1)),
-    );
-  }, [json, chosenName, box]);
+  const inBox = useMemo(() => chosenRequests(json, choice), [json, choice]);
   const names = useMemo(
     () =>
       json.names.map((n, key) => ({
@@ -194,7 +195,10 @@ export function RequestsView({
           {box && <> · chosen: {axis(json, box)}</>}
         </span>
         {(chosenName >= 0 || box) && (
-          <button onClick={() => keep({ rn: "", rb: "", ri: "" })}>Show all</button>
+          <>
+            <button onClick={() => keep(noChoice)}>Show all</button>
+            <Follow page={page} go={go} keep={keep} />
+          </>
         )}
         <div class="grow" />
         <button
@@ -307,6 +311,50 @@ export function RequestsView({
   );
 }
 
+/** To the other views, which follow the choice. */
+function Follow({
+  page,
+  go,
+  keep,
+}: {
+  page: PageJson;
+  go: (to: Partial<State>) => void;
+  keep: Kept["keep"];
+}) {
+  const metric =
+    page.metrics.find((m) => m.name === page.metric && canFollow(page, m)) ??
+    page.metrics.find((m) => canFollow(page, m));
+  const profile = (compared: boolean) => {
+    keep({ rc: compared ? "1" : "" });
+    go({ view: "profile", metric: metric!.name, zoom: "", window: null });
+  };
+  return (
+    <span class="follow" role="group" aria-label="Of these requests">
+      {metric && (
+        <button onClick={() => profile(false)} title="Samples in the chosen requests">
+          Their flame graph
+        </button>
+      )}
+      {metric && (
+        <button
+          onClick={() => profile(true)}
+          title="Samples in the chosen requests, compared with those in the others"
+        >
+          Compared with the others
+        </button>
+      )}
+      {page.timeline && (
+        <button
+          onClick={() => go({ view: "threads" })}
+          title="Which threads worked for the chosen requests, and when"
+        >
+          Their threads
+        </button>
+      )}
+    </span>
+  );
+}
+
 /** The cause that took the largest part of a request. */
 function largest(json: RequestsJson, r: OneRequest): string {
   const sums = sumsOf(json, [r]);
@@ -334,18 +382,6 @@ function sumOfNames(json: RequestsJson, name: number): Sum {
     count: names.reduce((s, n) => s + n.count, 0),
     ns: names.reduce((s, n) => s + n.total_ns, 0),
   };
-}
-
-/** The requests in these fields of the picture, of a name or of all. */
-function sumOfFields(json: RequestsJson, name: number, b: Box): Sum {
-  let n = 0;
-  json.heat.forEach((cells, k) => {
-    if (name >= 0 && k !== name) return;
-    for (let i = 0; i < cells.length; i += 3)
-      if (cells[i] >= b.c0 && cells[i] <= b.c1 && cells[i + 1] >= b.r0 && cells[i + 1] <= b.r1)
-        n += cells[i + 2];
-  });
-  return { count: n, ns: null };
 }
 
 const estimate = (ns: number, error: number) =>
@@ -547,8 +583,8 @@ function Waterfall({
     });
   }
   const works: typeof rows = [];
-  for (let i = 0; i < request.works.length && request.works.length > 4; i += 4) {
-    const [at, ns, queued, thread] = request.works.slice(i, i + 4);
+  for (let i = 0; i < request.works.length && request.works.length > 5; i += 5) {
+    const [at, ns, queued, thread] = request.works.slice(i, i + 5);
     works.push({
       at,
       ns,
@@ -639,11 +675,12 @@ export const requestsView: View = {
       <b>{plural(p.requests!.names.length, "name")}</b>
     </span>
   ),
-  show: ({ page, name, kept }) => <RequestsView json={page.requests!} name={name} {...kept} />,
+  show: ({ page, name, kept, go }) => <RequestsView page={page} name={name} go={go} {...kept} />,
   help: (
     <p>
       Each field of the picture is a time and a latency; the more requests, the darker it is. Drag
-      over fields, or choose a name, to compare what these requests waited for with the others. The{" "}
+      over fields, or choose a name, to compare what these requests waited for with the others. The
+      flame graphs and the threads then show these requests, until you choose <b>Show all</b>. The{" "}
       <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its slowest
       hundredth. Choose a request for its waterfall: the parts add up to its latency. A thread
       without a processor for less than 2 ms counts as running.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the
 // axis on top.
+import type { Worked } from "./choice";
 import { Names } from "./flamepaint";
 import { axisTime } from "./format";
 import { pixel } from "./palette";
@@ -101,6 +102,9 @@ export const markColours: Record<string, [string, string]> = {
 export const colourOf = (table: Record<string, [string, string]>, key: string, dark: boolean) =>
   (table[key] ?? ["#999999", "#888888"])[dark ? 1 : 0];
 
+/** The top and bottom of the bars that say when a thread worked for the chosen requests. */
+const WORKED = [1, 4];
+
 export interface Line {
   thread: number; // -1: heading of a group
   title: string;
@@ -126,11 +130,15 @@ export interface Scene {
   row: number; // the height of a row
   top: number;
   picked: { thread: number; start: number; end: number } | null;
+  worked: Map<number, Worked> | null; // by id of thread: when it worked for the chosen requests
 }
 
 /** The height of a state: states that cost the program time are higher. */
 const thinOf = (kind: string) =>
   kind === "run" || kind === "wait-lock" || kind === "reacquire" || kind === "deadlock" ? 0 : 4;
+
+/** Of the bars above the states that say when a thread worked for the chosen requests. */
+export const workedColour = (dark: boolean) => (dark ? "#ff7a3d" : "#d43d00");
 
 /** The styles of rows by number of kind, made once per theme. */
 interface Look {
@@ -139,6 +147,7 @@ interface Look {
   paper: number;
   stripe: number;
   ink: number;
+  worked: number;
   colours: Uint32Array;
   thin: Uint8Array;
   titles: string[]; // "" where a state has no name in its row
@@ -165,6 +174,7 @@ function lookOf(kinds: string[], dark: boolean, row: number): Look {
     paper: pixel(dark ? "#0f1515" : "#ffffff"),
     stripe: pixel(dark ? "#131b1b" : "#f7faf9"),
     ink: pixel(dark ? "#ffffff" : "#111111"),
+    worked: pixel(workedColour(dark)),
     colours: Uint32Array.from(kinds, (k) =>
       pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark)),
     ),
@@ -300,6 +310,24 @@ export class ThreadPainter {
       }
     }
     if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
+    const worked = s.worked?.get(s.json.threads[s.lines[i].thread].id);
+    if (!worked) return;
+    const { from, to } = worked;
+    for (
+      let k = firstBehind(to, 0, to.length, s.view[0]);
+      k < to.length && from[k] < s.view[1];
+      k++
+    ) {
+      const x0 = xOf(place, from[k]);
+      this.fill(
+        x0,
+        yOf(WORKED[0]),
+        Math.min(width, Math.max(xOf(place, to[k]), x0 + 1)),
+        yOf(WORKED[1]),
+        look.worked,
+        width,
+      );
+    }
   }
 
   /** Draws a pixel of many states: one above the other, by their shares. */
@@ -637,6 +665,14 @@ export function threadsSvg(s: Scene, title: string): string {
     out.push(
       `<text x="${l.thread < 0 ? 8 : 14}" y="${y(i) + 17}">${escape(l.title.slice(0, 26))}</text>`,
     );
+    const worked = l.thread < 0 ? undefined : s.worked?.get(s.json.threads[l.thread].id);
+    worked?.from.forEach((from, k) => {
+      if (worked.to[k] < s.view[0] || from > s.view[1]) return;
+      const width = Math.max(x(worked.to[k]) - x(from), 0.7);
+      out.push(
+        `<rect x="${x(from).toFixed(2)}" y="${y(i) + WORKED[0]}" width="${width.toFixed(2)}" height="${WORKED[1] - WORKED[0]}" fill="${workedColour(s.dark)}"/>`,
+      );
+    });
     const row = s.picture.rows.get(l.thread);
     for (let k = row?.lo ?? 0; row && k < row.hi; k++) {
       if (s.picture.runTo[k] < s.view[0] || s.picture.runFrom[k] > s.view[1]) continue;

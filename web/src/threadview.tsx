@@ -4,9 +4,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Asking } from "./asking";
 import { Bands } from "./bands";
+import { choiceOf, chosenRequests, countOf, choiceText, noChoice, workedFor } from "./choice";
 import { allThreads, count, duration, plural } from "./format";
-import type { Kept } from "./link";
+import type { Kept, State } from "./link";
 import { MANY } from "./picture";
+import type { RequestsJson } from "./requests";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
@@ -28,6 +30,7 @@ import {
   ThreadPainter,
   threadsRows,
   threadsSvg,
+  workedColour,
 } from "./threadpaint";
 import { useSize } from "./size";
 import { useDark } from "./theme";
@@ -38,6 +41,8 @@ interface Props extends Kept {
   json: TimelineJson;
   source: Source;
   file: string;
+  requests?: RequestsJson;
+  go: (to: Partial<State>) => void;
 }
 
 interface Picked {
@@ -47,8 +52,17 @@ interface Picked {
 
 const list = (text: string | undefined) => (text ? text.split(",") : []);
 
-export function ThreadView({ json, source, file, kept, keep }: Props) {
+export function ThreadView({ json, source, file, requests, kept, keep, go }: Props) {
   const dark = useDark();
+  const choice = useMemo(() => choiceOf(requests, kept), [requests, kept.rn, kept.rb]);
+  const ofChoice = useMemo(
+    () => (requests && choice ? chosenRequests(requests, choice) : []),
+    [requests, choice],
+  );
+  const worked = useMemo(
+    () => (requests && choice ? workedFor(requests, ofChoice) : null),
+    [requests, ofChoice],
+  );
   const whole: [number, number] = [0, Math.max(1, json.end_ns)];
   const chosen = useMemo(() => (kept.th ? new Set(list(kept.th).map(Number)) : null), [kept.th]);
   const options: Options = useMemo(
@@ -124,6 +138,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
       start: picked.node.start,
       end: picked.node.end,
     },
+    worked,
   });
   /** Requests what is visible unless it is there or has been requested. */
   const want = (): boolean => {
@@ -425,6 +440,19 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           </div>
         </details>
       </div>
+      {requests && choice && (
+        <p class="note choice">
+          <span>
+            <i style={{ background: workedColour(dark) }} /> Marked above the states: work for{" "}
+            {ofChoice.length < countOf(requests, choice) && `${count(ofChoice.length)} of the `}
+            {plural(countOf(requests, choice), "chosen request")} ({choiceText(requests, choice)})
+            {ofChoice.length < countOf(requests, choice) &&
+              ", those whose details are in this page"}
+          </span>
+          <button onClick={() => go({ view: "requests" })}>To the requests</button>
+          <button onClick={() => keep(noChoice)}>No marks</button>
+        </p>
+      )}
       {source.finest !== undefined && (
         <p class="note" ref={finestNote}>
           This file holds pictures of {count(json.n_nodes)} state changes, down to{" "}
@@ -638,8 +666,15 @@ export const threadsView: View = {
   missing: noTimeline,
   losses: /^(threads|locks|monitors|io|recording)$/,
   facts: timelineFacts,
-  show: ({ page, source, kept }) => (
-    <ThreadView json={page.timeline!} source={source!} file={page.file} {...kept} />
+  show: ({ page, source, kept, go }) => (
+    <ThreadView
+      json={page.timeline!}
+      source={source!}
+      file={page.file}
+      requests={page.requests}
+      go={go}
+      {...kept}
+    />
   ),
   help: (
     <p>

@@ -2,7 +2,7 @@
 // What a view of the page states about itself; views.ts lists the views.
 import type { PageJson } from "./data";
 import { duration, plural } from "./format";
-import type { Kept } from "./link";
+import type { Kept, State } from "./link";
 import type { Source } from "./timeline";
 
 export interface Shown {
@@ -10,6 +10,7 @@ export interface Shown {
   name: string; // of the file, without its extension: for the names of what is saved
   source: Source | null;
   kept: Kept;
+  go: (to: Partial<State>) => void; // changes what is shown
 }
 
 export interface View {

@@ -3,40 +3,31 @@
 #include "answers/requests/requests.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * The diagram's resolution: columns of time, and rows of latency, of which 8 make a factor of ten,
- * from 1 us on. The limits of requests in the page, and of parts of each: of each name the slowest
- * requests, and others evenly spread.
+ * The limits of requests in the page, and of parts of each: of each name the slowest requests, and
+ * others evenly spread.
  */
-enum { COLUMNS = 200, ROWS_OF_TEN = 8, ROWS = 9 * ROWS_OF_TEN, TAKEN = 2000, PARTS = 60 };
+enum { TAKEN = 2000, PARTS = 60 };
 
 static uint64_t latency(const struct request *q)
 {
     return (uint64_t)(q->end_ns - q->start_ns);
 }
 
-static uint32_t row_of(uint64_t ns)
-{
-    double row = ns < 1000 ? 0 : floor(log10((double)ns / 1000) * ROWS_OF_TEN);
-    return (uint32_t)MIN(row, ROWS - 1.0);
-}
-
 /* Writes the counts of a name: column, row, count and so on. */
 static int heat_json(const struct request_view *v, const struct request_name *n, struct json *j)
 {
+    enum { COLUMNS = REQUEST_COLUMNS, ROWS = REQUEST_ROWS };
+
     _cleanup_free_ uint32_t *cells = calloc((size_t)COLUMNS * ROWS, sizeof(*cells));
-    double span = (double)MAX(v->r.end_ns - v->r.start_ns, INT64_C(1));
     if (!cells)
         return -ENOMEM;
     for (uint32_t i = 0; i < n->count; i++) {
         const struct request *q = &v->r.list.data[v->r.by_name.data[n->first + i]];
-        double at = (double)(q->start_ns - v->r.start_ns) / span * COLUMNS;
-        uint32_t column = (uint32_t)MIN(MAX(at, 0.0), COLUMNS - 1.0);
-        cells[(size_t)column * ROWS + row_of(latency(q))]++;
+        cells[(size_t)request_column(&v->r, q) * ROWS + request_row(q)]++;
     }
     json_begin_array(j);
     for (uint32_t i = 0; i < COLUMNS * ROWS; i++) {
@@ -81,18 +72,27 @@ static int parts_json(struct request_view *v, const struct request *q, struct re
     return e;
 }
 
-/* Writes the works of a request: start, length, time in the queue, thread. */
+static void work_json(const struct request_view *v, const struct request *q,
+                      const struct request_work *w, struct strpool *pool, struct json *j)
+{
+    json_i64(j, w->start_ns - q->start_ns);
+    json_i64(j, w->end_ns - w->start_ns);
+    json_i64(j, w->queued_ns);
+    json_i64(j, number_of(pool, requests_thread(&v->r, w->thread)));
+    json_u64(j, w->thread);
+}
+
+/* Writes the works of a request: start, length, time in the queue, thread's name, thread's id. */
 static void works_json(const struct request_view *v, const struct request *q, struct strpool *pool,
                        struct json *j)
 {
     json_begin_array(j);
-    for (uint32_t i = 0; i < MIN(q->works, (uint32_t)PARTS); i++) {
-        const struct request_work *w = &v->r.works.data[q->first_work + i];
-        json_i64(j, w->start_ns - q->start_ns);
-        json_i64(j, w->end_ns - w->start_ns);
-        json_i64(j, w->queued_ns);
-        json_i64(j, number_of(pool, requests_thread(&v->r, w->thread)));
-    }
+    const struct request_work whole = {
+        .start_ns = q->start_ns, .end_ns = q->end_ns, .thread = q->thread};
+    if (!q->works)
+        work_json(v, q, &whole, pool, j);
+    for (uint32_t i = 0; i < MIN(q->works, (uint32_t)PARTS); i++)
+        work_json(v, q, &v->r.works.data[q->first_work + i], pool, j);
     json_end_array(j);
 }
 
@@ -156,10 +156,11 @@ static int put_all(struct request_view *v, struct json *j)
 {
     struct strpool pool = {0};
     json_begin_object(j);
-    json_key_u64(j, "columns", COLUMNS);
-    json_key_u64(j, "rows_of_ten", ROWS_OF_TEN);
-    json_key_u64(j, "rows", ROWS);
+    json_key_u64(j, "columns", REQUEST_COLUMNS);
+    json_key_u64(j, "rows_of_ten", REQUEST_ROWS_OF_TEN);
+    json_key_u64(j, "rows", REQUEST_ROWS);
     json_key_u64(j, "end_ns", (uint64_t)MAX(v->r.end_ns - v->r.start_ns, INT64_C(1)));
+    json_key_i64(j, "timeline_ns", v->r.start_ns - (int64_t)v->t->origin_ns);
     json_key_u64(j, "total", v->r.list.len);
     json_key_array(j, "causes");
     for (int k = 0; k < REQUEST_CAUSES; k++)
@@ -187,7 +188,7 @@ static int put_all(struct request_view *v, struct json *j)
     return e;
 }
 
-int requests_page_json(const char *path, struct json *j)
+int requests_page_json(const char *path, struct json *j, struct request_fields *ret_fields)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     const struct request_options all = {0};
@@ -196,6 +197,9 @@ int requests_page_json(const char *path, struct json *j)
     if (e < 0)
         return e;
     e = put_all(&v, j);
+    if (e == 0 && ret_fields)
+        e = request_fields_init(ret_fields, &v.r);
     request_view_free(&v);
-    return e;
+    /* Without fields the page does not attribute samples to requests. */
+    return e == -E2BIG ? 0 : e;
 }

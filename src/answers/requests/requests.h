@@ -6,6 +6,7 @@
 #pragma once
 
 #include "analysis/request_allocated.h"
+#include "analysis/request_fields.h"
 #include "analysis/request_without.h"
 #include "analysis/request_words.h"
 #include "base/buf.h"
@@ -135,7 +136,10 @@ int requests_groups_json(struct request_view *v, struct json *j) must_check;
 
 /*
  * Writes the requests of a recording for the page: names, groups, counts by time and latency, and
- * some of the requests with their parts. Returns 0 or a negative errno: -ENOENT, with nothing
- * written, when the file contains none, and the errors of request_view_load.
+ * some of the requests with their parts. ret_fields, which may be NULL, receives for which fields
+ * of these counts each thread worked; nothing is set when there are too many. Returns 0 or a
+ * negative errno: -ENOENT, with nothing written, when the file contains none, and the errors of
+ * request_view_load.
  */
-int requests_page_json(const char *path, struct json *j) must_check;
+int requests_page_json(const char *path, struct json *j,
+                       struct request_fields *ret_fields) must_check;

@@ -2,7 +2,8 @@
 // Requests of the whole fleet: how many, how long, and when the slow ones came.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { count, duration, percent, percentile, percentileText } from "../format";
-import { Box, Heat, HeatMap } from "../heat";
+import type { Box, Heat } from "../choice";
+import { HeatMap } from "../heat";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
 import { question, RequestRow, SlowRow, useAnswer } from "./ask";
