@@ -191,9 +191,10 @@ static int random_spread(const struct critical_path *path, uint64_t span, double
 }
 
 /*
- * Estimates the same for the path. When the path is a small part of the recording, the whole
- * recording is examined: random events come in clusters (threads share a processor until the system
- * notices that another one is idle), of which one path may contain none and the next one several.
+ * Estimates the standard deviation of the random events on the whole path. When the path is a small
+ * part of the recording, the whole recording is examined: random events come in clusters (threads
+ * share a processor until the system notices that another one is idle), of which one path may
+ * contain none and the next one several.
  */
 static int random_spread_of(const struct timeline *t, const struct critical_path *path, double *ret)
 {

@@ -65,6 +65,7 @@ void call_json(const struct call *c, struct json *j);
  * filter, "methods": [{"name", "calls", "total", "self", "max" (ns), "threw"}], "threads":
  * [names]}, with at most o->limit calls. Methods sum up all calls that match, but the total of a
  * method leaves out calls within another one of them, whose time contains theirs. Threads are those
- * of all calls. Returns -ENOENT, having written nothing, when the file contains no calls.
+ * of all calls. Returns 0, or a negative errno: -ENOENT, having written nothing, when
+ * the file contains no calls.
  */
 int calls_page_json(const char *path, const struct call_filter *o, struct json *j) must_check;

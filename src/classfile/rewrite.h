@@ -104,7 +104,7 @@ int rewrite_finish(struct rewrite *w, struct buf *out) must_check;
  * longer than 65,535 bytes).
  */
 int rewrite_utf8(struct rewrite *w, const char *s, size_t len) must_check;
-/* such as java/lang/String or [I */
+/* name: such as java/lang/String or [I */
 int rewrite_class(struct rewrite *w, const char *name) must_check;
 int rewrite_string(struct rewrite *w, const char *s, size_t len) must_check;
 int rewrite_methodref(struct rewrite *w, const char *owner, const char *name,

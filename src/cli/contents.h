@@ -25,8 +25,9 @@ int contents_report(const char *path, const char *shown);
  */
 const char *contents_shown_by(const char *path, const char *words);
 /*
- * Returns true for HPROF's output without any of the tables that an agent writes when its
- * recording ends, even if they have no rows: whatever was recorded is not in the file.
+ * Returns whether HPROF's output has none of the tables that an agent writes when its recording
+ * ends. It writes them even if they have no rows, so without them what was recorded is not in the
+ * file.
  */
 bool contents_lacks_tables(const char *path);
 /*

@@ -28,7 +28,7 @@ static int output_end(int status)
     int error = errno;
     if (!failed || error == EPIPE || reader_is_gone())
         return status;
-    /* stdio does not keep the reason of an earlier failure. */
+    /* stdio does not keep the reason for an earlier failure. */
     complain("standard output", "cannot write",
              error ? strerror(error) : "only a part was written");
     return status ? status : 1;

@@ -210,8 +210,8 @@ static int translate(struct batch *b, const struct profile *p, const struct flee
 }
 
 /*
- * Causes need much more memory than everything else. If there is not enough, the rest is used
- * without them, and this is reported.
+ * Causes need much more memory than everything else. If a process that reads nothing else (alone)
+ * has not enough, the rest is used without them, and this is reported; otherwise returns -ENOMEM.
  */
 static int read_causes(struct batch *b, const char *path, const struct sample_requests *requests,
                        struct buf *why)

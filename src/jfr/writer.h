@@ -125,9 +125,10 @@ struct jfr_writer_options {
 /*
  * Creates the file and writes header, metadata and constants, so that it is a valid recording on
  * return. An existing file of that name is unlinked and never overwritten, because another process
- * may have it mapped. On failure returns a negative errno and leaves nothing behind: -EINVAL for
- * what is not a regular file, -ENOSPC, -EFBIG (RLIMIT_FSIZE), -EROFS, -EACCES, ... A ring without a
- * path is kept in memory, where jfr_writer_descriptor leads to it.
+ * may have it mapped. On failure returns a negative errno and leaves nothing behind: -EISDIR
+ * for a folder, -EINVAL for anything else that is not a regular file, -ENOSPC, -EFBIG
+ * (RLIMIT_FSIZE), -EROFS, -EACCES, ... A ring without a path is kept in memory, where
+ * jfr_writer_descriptor leads to it; a recording without one is refused with -EINVAL.
  */
 int jfr_writer_open(struct jfr_writer **ret, const char *path,
                     const struct jfr_writer_options *options) must_check;

@@ -127,7 +127,7 @@ static jint suspend(JNIEnv *env)
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
     if (error) {
-        thread_unsuspended(t);
+        thread_clear_suspended(t);
     } else {
         jlong cpu = -1;
         t->cpu_before_ns = t->cpu_ns;
@@ -150,7 +150,7 @@ static jint resume(JNIEnv *env)
         return THREAD_NOT_SUSPENDED;
     jthread thread = layer_thread_of(self, env);
     jvmtiError error = thread ? (*vm.ti)->ResumeThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
-    thread_unsuspended(t);
+    thread_clear_suspended(t);
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return error ? THREAD_INVALID : THREAD_DONE;

@@ -76,7 +76,7 @@ void layer_lock(pthread_mutex_t *mutex)
     pthread_mutex_lock(mutex);
 }
 
-void thread_unsuspended(struct thread_entry *t)
+void thread_clear_suspended(struct thread_entry *t)
 {
     pthread_mutex_lock(&resumption);
     atomic_store(&t->suspended, false);

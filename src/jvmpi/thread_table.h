@@ -68,7 +68,7 @@ struct thread_entry *thread_next(struct thread_entry *t, unsigned *bucket);
  * Clears `suspended`, and wakes the thread if it waits for that before it takes a lock of the
  * layer.
  */
-void thread_unsuspended(struct thread_entry *t);
+void thread_clear_suspended(struct thread_entry *t);
 /* Returns whether JVMPI has suspended the thread of this environment. */
 bool thread_is_suspended(JNIEnv *env);
 void thread_table_lock(void);

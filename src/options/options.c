@@ -194,8 +194,9 @@ static char *refused_part(const struct options *o, enum option which)
 }
 
 /*
- * Checks that an always-on recording has only options that --always permits: data that is counted
- * from the beginning of a recording cannot be limited to the last minutes.
+ * Checks that an always-on recording has only options that --always permits, because data that is
+ * counted from the beginning of a recording cannot be limited to the last minutes, and that it has
+ * a format and a file that can hold it.
  */
 static int check_always(const struct options *o, struct buf *message)
 {

@@ -62,7 +62,10 @@ void option_put(struct buf *message, enum option which, const char *value)
         buf_string(message, flags && row->flag ? row->flag : row->name);
 }
 
-/* Sets the value of an option from its text; -EINVAL when it is not valid. */
+/*
+ * Sets the value of an option from its text. Returns 0, -ERANGE for a number outside the option's
+ * range, or -EINVAL for a text that is no value of the option.
+ */
 static int set_value(struct option_value *v, const struct option_row *row, const char *text)
 {
     int r = 0;

@@ -53,8 +53,8 @@ struct page_source {
  */
 int page_of_recording(const struct page_source *s, struct buf *out) must_check;
 /*
- * Returns whether more than the starts of threads was recorded; a profile alone has no timeline
- * worth showing.
+ * Returns whether anything but the starts and ends of threads was recorded; a profile alone has no
+ * timeline worth showing.
  */
 bool page_has_threads(const struct timeline *t);
 /*

@@ -68,7 +68,10 @@ int coverage_add(struct coverage *c, const char *class_name, const char *source,
 bool coverage_has_class(const struct coverage *c, const char *name);
 /* Orders classes by name and methods by their first line. */
 void coverage_sort(struct coverage *c);
-/* Stores the lines of a class in ascending order, allocated by malloc. Returns 0 or -ENOMEM. */
+/*
+ * Stores the lines of a class in ascending order, allocated by malloc. This and the functions below
+ * return 0, -ENOMEM, or -EBADMSG if a line number exceeds 65535.
+ */
 int coverage_lines(const struct coverage *c, const struct cover_class *of, struct cover_line **ret,
                    size_t *ret_n) must_check;
 /* Stores the lines of one method, as coverage_lines does for a class. */
@@ -76,13 +79,13 @@ int coverage_body_lines(const struct cover_body *b, struct cover_line **ret,
                         size_t *ret_n) must_check;
 /*
  * Computes totals of a class, or of all classes when `of` is NULL. A method or class is hit when
- * one of its lines is. Returns 0, or -ENOMEM, which leaves *ret unchanged.
+ * one of its lines is. An error leaves *ret unchanged.
  */
 int coverage_sum(const struct coverage *c, const struct cover_class *of,
                  struct cover_sum *ret) must_check;
 /*
  * coverage_add_sum adds the totals of a class to *sum, coverage_add_body_sum those of a method,
- * without its class. They return 0 or -ENOMEM.
+ * without its class.
  */
 int coverage_add_sum(const struct coverage *c, const struct cover_class *of,
                      struct cover_sum *sum) must_check;

@@ -55,13 +55,13 @@ struct sum_thread {
 
 /*
  * Adds a sample, whose thread is described by *t. `spread` states how many samples this one stands
- * for. Returns 0 or -ENOMEM.
+ * for. This and the functions below that can fail return 0, -ENOMEM, or -E2BIG when there would be
+ * 4 billion rows.
  */
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
              const struct profile_spread *spread) must_check;
 /*
  * Makes the rows of all samples that were added (LOAD_SUMS), to which weights can then be added.
- * Returns 0 or -ENOMEM.
  */
 int sums_settle(struct sums *s) must_check;
 /* Adds to the weight of a node's row, if a sample of the node was added and counted. */
@@ -69,7 +69,7 @@ void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight);
 /*
  * Moves the rows to the end of a series. If the filter leaves none, the series still gets one
  * sample from outside the filter, so that it can be distinguished from a series that the recording
- * lacks. Returns 0 or -ENOMEM.
+ * lacks.
  */
 int sums_move(struct sums *s, struct profile_series *to) must_check;
 /* Returns whether any sample was added, whether or not the filter counts it. */

@@ -29,7 +29,7 @@ struct ranking {
     VEC(int64_t) path;   /* the rows of the current path's nodes; -ENODATA for a mark */
 };
 
-/* Returns the row of a node's method, or -ENODATA for a mark. */
+/* Returns the row of a node's method, -ENODATA for a mark, or -ENOMEM. */
 static int64_t row_of(struct ranking *r, uint32_t node)
 {
     const struct profile *p = r->view->profile;

@@ -112,7 +112,7 @@ static bool process_is_gone(const struct vm *vm, const char *number)
 
 /*
  * Returns whether the VM of a socket is gone. A VM listens on its socket before it renames it to
- * this name, so nobody listens if it is gone.
+ * this name, so if nobody listens, the VM is gone.
  */
 static bool nobody_listens(int folder, const char *name)
 {

@@ -59,8 +59,8 @@ struct tl_spool {
 int tl_spool_init(struct tl_spool *s, uint64_t from, uint64_t to, size_t events) must_check;
 void tl_spool_release(struct tl_spool *s);
 /*
- * Adds an event with this time, which the caller must fill in, with the time, before its next call.
- * Returns NULL when out of memory.
+ * Adds an event and returns it. The caller fills it in, including its time, before it calls the
+ * spool again. Returns NULL when out of memory.
  */
 struct tl_event *tl_spool_add(struct tl_spool *s, uint64_t time) must_check;
 /*

@@ -13,8 +13,8 @@ bool unpack_is_packed(const void *data, size_t len);
 /*
  * Appends the decompressed contents. The format is recognized by the first bytes; data in none of
  * the formats is copied. Fails as soon as the result exceeds max bytes, and uses at most 8 MiB for
- * the window of zstd. Returns 0, or with the reason in why: -EPROTO for damaged or truncated input,
- * -E2BIG or -ENOMEM. Releases `to` on failure.
+ * the window of zstd. Returns 0, -ENOMEM, or with the reason in why -EPROTO for damaged or
+ * truncated input or -E2BIG. Releases `to` on failure.
  */
 int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to,
                  struct buf *why) must_check;

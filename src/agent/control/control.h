@@ -14,7 +14,7 @@
 /*
  * Carries out "suspend\tmain": a verb and its operands, separated by tabs. `out` receives a JSON
  * object with a sentence as "done" or, for `list`, with the halted threads and the breakpoints.
- * Returns 0, or a negative errno with a sentence in `why`.
+ * Returns 0, or a negative errno with a sentence in `why` (none for -ENOMEM).
  */
 int control_execute(JNIEnv *jni, const char *text, struct buf *out, struct buf *why) must_check;
 
@@ -52,7 +52,7 @@ struct halted *halted_find(JNIEnv *jni, jthread t);
 /* Writes a jvmscope.Control event. Requires the lock. */
 void control_record(const char *thread, const char *command, const char *outcome);
 /*
- * Writes `what` and the reason of the error to c->i->why. Returns -EBUSY for a suspended thread,
+ * Writes `what` and the reason for the error to c->i->why. Returns -EBUSY for a suspended thread,
  * otherwise -ENOTSUP; 0, and writes nothing, if e is not an error.
  */
 int control_error(struct control_call *c, const char *what, jvmtiError e) must_check;

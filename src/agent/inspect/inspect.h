@@ -18,8 +18,8 @@
 
 /*
  * Answers "threads", "class java.lang.String" ...: writes one JSON object to `out`. Returns 0, or a
- * negative errno with a sentence in `why` (-EINVAL: no such query or a bad operand, -ESRCH: no such
- * thread, class or object, -ENOTSUP: not supported by this VM).
+ * negative errno: -ENOMEM, or with a sentence in `why` -EINVAL (no such query or a bad operand),
+ * -ESRCH (no such thread, class or object) or -ENOTSUP (not supported by this VM).
  */
 int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why) must_check;
 

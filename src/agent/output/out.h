@@ -43,7 +43,7 @@ struct out {
 
 /*
  * Opens the output according to the options. *ret must not be moved afterwards. Returns 0, or a
- * negative errno with a sentence in why.
+ * negative errno with a sentence in why (none for -ENOMEM).
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
 /* Sets the time of the HPROF records that follow. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool class_is_of_classes(JNIEnv *jni, jclass c)
+bool class_is_java_lang_class(JNIEnv *jni, jclass c)
 {
     jclass of_classes = (*jni)->GetObjectClass(jni, c);
     bool same = (*jni)->IsSameObject(jni, c, of_classes);

@@ -13,8 +13,8 @@
 
 #define CLASS_OF_CLASSES "java.lang.Class"
 
-/* Returns whether the objects of a class are the objects of java.lang.Class. */
-bool class_is_of_classes(JNIEnv *jni, jclass c);
+/* Returns whether c is java.lang.Class, whose instances are the classes. */
+bool class_is_java_lang_class(JNIEnv *jni, jclass c);
 /*
  * Returns "class com.shop.Store" for the object of com.shop.Store, without what the VM adds to
  * names of classes that it generated. The caller frees the text. Returns NULL when the VM does not

@@ -85,7 +85,7 @@ double request_part_of(double ns, double whole);
  * recording whose end is missing are older than the rest of it.
  */
 double request_seconds(const struct request_view *v, bool counted);
-/* Returns how many requests of a name began in a second. */
+/* Returns how many requests of a name began per second, on average over the selected time. */
 double request_rate(const struct request_view *v, const struct request_name *n);
 
 /* ---- slow requests */

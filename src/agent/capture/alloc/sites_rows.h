@@ -46,8 +46,10 @@ double sites_square_root(double x);
 /* Rounds to the nearest integer; negative numbers become 0. */
 uint64_t sites_rounded(double x);
 /*
- * Makes a row of each site, brought up to date, including live objects after a collection, when
- * r->collected. Returns 0, or a negative value when out of memory.
+ * Appends a row for each site to r. If r->collected, first runs a collection and counts live
+ * objects, unless that has been done. Calls `settle`, unless it is NULL, so that the counts are
+ * current. flags: HPROF_SITES_*; with HPROF_SITES_INCREMENTAL a row has what was allocated since
+ * the last such call. Returns 0, or a negative value when out of memory.
  */
 int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct site_rows *r);
 /*

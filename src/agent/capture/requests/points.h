@@ -42,14 +42,15 @@ struct point {
  *                 before it. i: of an interface's method, c: of nothing but a cast to a/B
  *     f:a/B.m:D   a field of the object on the stack, which is of the class itself
  *
- * A question mark before v: or i: requires that the class itself calls the method, which proves
- * that this version of the server has it. Returns 0, 1 if something does not exist, or an error.
+ * A question mark before v: or i: requires that the constants of the class name the method: the
+ * class calls it, so this version of the server has it. Returns 0, 1 if something does not exist,
+ * or an error.
  */
 int point_push(const struct instrument_class *c, struct edit *e, const struct point *p,
                const char *words, struct buf *code) must_check;
 /* Appends what point_push appends, and the call of the probe that p->probe names. */
-int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
-                struct buf *code) must_check;
+int point_push_and_call(const struct instrument_class *c, struct edit *e, const struct point *p,
+                        struct buf *code) must_check;
 
 enum { POINT_STACK = 8 }; /* operand stack slots, enough for the words of any row */
 
@@ -73,7 +74,7 @@ int point_thrown(struct edit *e, const char *probe, int local) must_check;
  * method has no such parameter.
  */
 int point_slot(const struct instrument_class *c, const struct edit *e, const struct point *p);
-/* Returns whether the constants of the class name this method, so that its code may call it. */
+/* Returns whether the constants of the class name this method, so that the method must exist. */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor);
 /*

@@ -51,7 +51,7 @@ static int point_child_named(const struct instrument_class *c, struct edit *e, c
 int point_child_within(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf first = BUF(256);
-    int r = point_enter(c, e, p, &first);
+    int r = point_push_and_call(c, e, p, &first);
     return r ? MIN(r, 0) : point_child(c, e, &first, POINT_STACK);
 }
 

@@ -77,10 +77,6 @@ int point_slot(const struct instrument_class *c, const struct edit *e, const str
     return p->type ? parameter(e, class_utf8(c->file, e->method->descriptor), p->type) : 0;
 }
 
-/*
- * Returns whether the class itself calls a method. If it does, this version of the server has the
- * method, so a call that we insert cannot fail.
- */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor)
 {
@@ -225,8 +221,8 @@ int point_push(const struct instrument_class *c, struct edit *e, const struct po
     return r;
 }
 
-int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
-                struct buf *code)
+int point_push_and_call(const struct instrument_class *c, struct edit *e, const struct point *p,
+                        struct buf *code)
 {
     char name[64];
     const char *descriptor = strchr(p->probe, '(');
@@ -238,21 +234,21 @@ int point_enter(const struct instrument_class *c, struct edit *e, const struct p
 int point_entry(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf code = BUF(256);
-    int r = point_enter(c, e, p, &code);
+    int r = point_push_and_call(c, e, p, &code);
     return r ? MIN(r, 0) : edit_insert(e, EDIT_ENTRY, 0, 0, &code, POINT_STACK) ?: 1;
 }
 
 int point_exit(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf code = BUF(256);
-    int r = point_enter(c, e, p, &code);
+    int r = point_push_and_call(c, e, p, &code);
     return r ? MIN(r, 0) : point_returns(e, &code, POINT_STACK) ?: 1;
 }
 
 int point_within(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf first = BUF(256), status = BUF(256);
-    int r = point_enter(c, e, p, &first);
+    int r = point_push_and_call(c, e, p, &first);
     r = r ? r : point_push(c, e, p, p->leave, &status);
     return r ? MIN(r, 0) : point_request(e, &first, POINT_STACK, p->leave ? &status : NULL);
 }

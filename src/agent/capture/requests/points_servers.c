@@ -101,7 +101,7 @@ static int point_part(const struct instrument_class *c, struct edit *e, const st
     int local = edit_local(e, 'J');
     int owner = owned ? edit_local(e, 'A') : 0;
     int r = MIN(MIN(local, owner), 0);
-    r = r ? r : point_enter(c, e, p, &first);
+    r = r ? r : point_push_and_call(c, e, p, &first);
     if (r)
         return MIN(r, 0);
     code_store(&first, 'J', (unsigned)local);

@@ -20,8 +20,8 @@ void at_start_contact(uint64_t id, uint64_t ready);
  */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
-/* Keeps the stacks of those of these waits that are still in progress (waiting_keep_stack). */
+/* Keeps the stacks of the waits above that are still in progress (waiting_keep_stack). */
 void at_start_keep_stacks(void);
-/* Writes jvmscope.Waiting again for these waits. */
+/* Writes jvmscope.Waiting again for the waits that are still in progress. */
 void at_start_restate(void);
 void at_start_release(void);

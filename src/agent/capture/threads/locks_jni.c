@@ -30,7 +30,7 @@ static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER},
 static uint64_t recorded_class(JNIEnv *jni, jobject object)
 {
     jclass c = (*jni)->GetObjectClass(jni, object);
-    bool of_classes = class_is_of_classes(jni, c);
+    bool of_classes = class_is_java_lang_class(jni, c);
     struct class_map *map = of_classes ? &recorded_objects : &recorded;
     jclass key = of_classes ? object : c;
     uint64_t constant = 0;

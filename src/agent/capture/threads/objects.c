@@ -73,7 +73,7 @@ uint64_t object_record_class_object(JNIEnv *jni, jclass c)
 uint64_t object_class(JNIEnv *jni, jobject o)
 {
     jclass c = o ? (*jni)->GetObjectClass(jni, o) : NULL;
-    uint64_t id = c && class_is_of_classes(jni, c) ? object_record_class_object(jni, o) : 0;
+    uint64_t id = c && class_is_java_lang_class(jni, c) ? object_record_class_object(jni, o) : 0;
     if (c && !id)
         id = object_record_class(jni, c);
     if (c)

@@ -9,7 +9,8 @@ void owner_init(JNIEnv *jni);
 /* Returns the VM's own structure of the calling thread; 0: unknown. */
 uint64_t owner_vm_thread(JNIEnv *jni);
 /*
- * Returns the owner of a synchronizer, or 0 if it has none or the owner is unknown. *ret_owned is
+ * Returns the owner of a synchronizer as an id in the recording, or 0 if it has none or the owner
+ * is unknown. *ret_owned is
  * whether the synchronizer is of a kind that has an owner.
  */
 uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned);

@@ -59,7 +59,9 @@ const struct jfr_type thread_types[TYPES] = {
     {.name = "jvmscope.Waiting",
      .label = "Wait in Progress",
      .category = CATEGORY,
-     .description = "A wait that had not ended when this event was written; its own event follows",
+     .description =
+         "A wait that had not ended when this event was written; if it ends in the recording, "
+         "its own event follows",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
      .fields = JFR_FIELDS(

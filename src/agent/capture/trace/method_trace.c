@@ -29,9 +29,9 @@
 
 static const struct jfr_type unmatched_type = {
     .name = "jvmscope.TraceUnmatched",
-    .label = "Unmatched Trace Pattern",
+    .label = "Trace Pattern Without Full Effect",
     .category = "jvmscope|Trace",
-    .description = "A pattern that matched no method by the end of the recording",
+    .description = "A pattern that traced nothing, or not all that it means, in the recording",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"pattern", "Pattern", "java.lang.String"},

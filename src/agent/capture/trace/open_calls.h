@@ -43,7 +43,7 @@ void open_calls_read(const struct open_threads *t, const struct trace_record *r)
  * in ns.
  */
 uint64_t open_calls_reading(const struct open_calls *o, uint32_t at);
-/* Returns whether call `at`, or one that encloses it, is of the agent. */
+/* Returns whether call `at`, or one that encloses it, belongs to the agent (of_agent). */
 bool open_calls_within_agent(const struct open_calls *o, uint32_t at);
 /* Removes call `at` from a thread's list; its record remains valid until the next call is added. */
 void open_calls_remove(struct open_threads *t, struct open_calls *o, uint32_t at);

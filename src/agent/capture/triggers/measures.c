@@ -321,7 +321,7 @@ void measures_of(struct trigger *t, uint64_t now)
     }
 }
 
-/* Writes the reason of a test. For a percentile it is its own name: "p99", "p99.9". */
+/* Writes the reason that a test gives. For a percentile it is its own name: "p99", "p99.9". */
 static void put_reason(const struct trigger_test *t, char *to, size_t size)
 {
     if (t->measure == MEASURE_PERCENTILE)

@@ -33,7 +33,7 @@ void measures_stop(JNIEnv *jni);
 /* ---- exceptions.c ---- */
 /*
  * Counts objects of a class and its subclasses as they are constructed. Returns the number of the
- * counter, or a negative errno with a sentence in `why`.
+ * counter, or a negative errno with a sentence in `why` (none for -ENOMEM).
  */
 int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must_check;
 uint64_t exception_count(int counter);
