@@ -56,7 +56,7 @@ static void html_rest(const struct answer_block *b, size_t rows, struct buf *out
     if (!rows)
         buf_string(out, "<p>(none)</p>\n");
     if (b->left)
-        buf_printf(out, "<p>... and %s more (--limit)</p>\n", COUNT_TEXT(b->left, "rows"));
+        buf_printf(out, "<p>... and %s (--limit)</p>\n", COUNT_TEXT(b->left, "more rows"));
 }
 
 static void html_table(const struct answer_block *b, struct buf *out)

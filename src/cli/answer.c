@@ -47,7 +47,7 @@ static void print_table(const struct answer_block *b, FILE *to)
     if (!rows)
         fputs("(none)\n", to);
     if (b->left)
-        fprintf(to, "... and %s more (--limit)\n", COUNT_TEXT(b->left, "rows"));
+        fprintf(to, "... and %s (--limit)\n", COUNT_TEXT(b->left, "more rows"));
 }
 
 void answer_print(const struct answer *a, FILE *to)

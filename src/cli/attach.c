@@ -483,7 +483,7 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
     const char *pid = operands.count ? operands.list[0] : NULL;
     if (pid && (!*pid || pid[strspn(pid, "0123456789")])) {
         _cleanup_(buf_release) struct buf why = BUF(1 << 20);
-        buf_printf(&why, "by the name of its main class or jar: --match '%s'", pid);
+        buf_printf(&why, "to choose a VM by its main class or jar: --match '%s'", pid);
         complain(pid, "not a process id", *pid ? buf_str(&why) : "jvmscope list shows the VMs");
         return 2;
     }

@@ -165,8 +165,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
         print_text(stdout, r->label);
         putchar('\n');
     }
-    if (c->rows.len > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
+    print_left_out(c->rows.len, limit, "methods");
     if (any_few)
         printf(c->metric == PROFILE_EXACT
                    ? " ~ rough: its times rest on fewer than %d readings of the CPU clock\n"

@@ -96,5 +96,5 @@ int only_requests_keep(const struct only_requests *o, const char *path, struct p
     }
     /* Figures without a time of their own cannot be divided among requests. */
     p->calls.len = p->left.len = p->sites.len = p->cpu_times.len = p->vm.samples.len = 0;
-    return all ? 0 : complain(path, "no sample lies in a request that is selected", NULL);
+    return all ? 0 : complain(path, "no sample lies in a selected request", NULL);
 }

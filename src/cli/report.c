@@ -118,7 +118,7 @@ static void print_sampler(const struct profile_view *v)
     if (s->resumed)
         printf("; %s continued past an unreadable frame", COUNT_TEXT(s->resumed, "stacks"));
     if (s->faults)
-        printf("; unreadable memory was met %s", COUNT_TEXT(s->faults, "times"));
+        printf("; walks hit unreadable memory %s", COUNT_TEXT(s->faults, "times"));
     if (s->lost)
         printf("; %s lost", COUNT_TEXT(s->lost, "samples"));
     putchar('\n');
@@ -224,8 +224,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
         print_text(stdout, profile_text(v->profile, ranks[i].label));
         putchar('\n');
     }
-    if (n > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "methods"));
+    print_left_out(n, limit, "methods");
     if (rough)
         printf(" ~ rough: on average fewer than %d samples stand for it, %s\n", FEWEST_READINGS,
                reading_format_weight(weight, v->metric, profile_least_weight(v)));
@@ -280,7 +279,7 @@ static int print_stacks(const struct profile_view *v, const struct profile_tree 
             }
         }
         if (lines > STACK_LINES)
-            printf("    ... %s more\n", COUNT_TEXT((uint64_t)(lines - STACK_LINES), "frames"));
+            printf("    ... %s\n", COUNT_TEXT((uint64_t)(lines - STACK_LINES), "more frames"));
     }
     if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has already shown it */
         char open[24];

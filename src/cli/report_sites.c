@@ -147,8 +147,7 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
         putchar('\n');
         buf_release(&frame);
     }
-    if (n > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "sites"));
+    print_left_out(n, limit, "sites");
     print_live_notes(p, order, n);
     if (unknown)
         printf(" - the recording ended before a collection showed what lives\n");

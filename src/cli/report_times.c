@@ -222,7 +222,7 @@ static void print_open(const struct times_table *t, const struct profile *p)
         putchar('\n');
     }
     if (n > OPEN_ROWS)
-        printf(" ... and %s more (--json)\n", COUNT_TEXT(n - OPEN_ROWS, "methods"));
+        printf(" ... and %s (--json)\n", COUNT_TEXT(n - OPEN_ROWS, "more methods"));
 }
 
 /* Prints how many methods were left out for each reason, in the order of their first occurrence. */
@@ -272,8 +272,7 @@ static void print_rounded_times(const struct times_table *t, const struct profil
         print_text(stdout, profile_text(p, row->label));
         putchar('\n');
     }
-    if (t->rows.len > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(t->rows.len - limit, "methods"));
+    print_left_out(t->rows.len, limit, "methods");
     printf(" - too little, or too few readings of the clock, for the file to show a time\n");
 }
 
@@ -318,8 +317,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
         print_text(stdout, profile_text(p, row->label));
         putchar('\n');
     }
-    if (t->rows.len > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(t->rows.len - limit, "methods"));
+    print_left_out(t->rows.len, limit, "methods");
     print_open(t, p);
     print_left(p);
 }

@@ -3,6 +3,7 @@
 #include "cli/text.h"
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -267,4 +268,13 @@ int text_fprintf(FILE *to, const char *format, ...)
         return -1;
     (fwrite)(b.data, 1, b.len, to);
     return (int)b.len;
+}
+
+void print_left_out(size_t n, size_t limit, const char *nouns)
+{
+    char more[48];
+    if (n <= limit)
+        return;
+    snprintf(more, sizeof(more), "more %s", nouns);
+    text_fprintf(stdout, " ... and %s (--limit)\n", COUNT_TEXT(n - limit, more));
 }

@@ -41,6 +41,11 @@ void print_text(FILE *to, struct str s);
  * `right`; "..." replaces what is cut.
  */
 void print_column(FILE *to, const char *s, size_t columns, bool right);
+/*
+ * Prints how many of n rows, "methods", a table with this limit does not show; nothing if it shows
+ * all.
+ */
+void print_left_out(size_t n, size_t limit, const char *nouns);
 /* Prints text of the command's own tables, of several lines. */
 void print_own(FILE *to, const char *s);
 

@@ -55,7 +55,8 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text) {
-        buf_printf(why, "%s: KEY=VALUE, not %.200s", with_names ? "base" : "label", text);
+        buf_printf(why, "%s: expected KEY=VALUE, not '%.200s'", with_names ? "base" : "label",
+                   text);
         return -EINVAL;
     }
     const char *key = arena_copy(arena, text, (size_t)(equals - text)), *value = equals + 1;

@@ -678,7 +678,7 @@ export const requestsView: View = {
   show: ({ page, name, kept, go }) => <RequestsView page={page} name={name} go={go} {...kept} />,
   help: (
     <p>
-      Each field of the picture is a time and a latency; the more requests, the darker it is. Drag
+      Each field of the chart is a time and a latency; the more requests, the darker it is. Drag
       over fields, or choose a name, to compare what these requests waited for with the others. The
       flame graphs and the threads then show these requests, until you choose <b>Show all</b>. The{" "}
       <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its slowest

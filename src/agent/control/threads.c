@@ -124,7 +124,9 @@ int control_stop_thread(struct control_call *c)
     }
     jobject thrown = make_throwable(c, name);
     if (!thrown) {
-        buf_printf(c->i->why, "%s: no loaded Throwable that can be made without arguments", name);
+        buf_printf(c->i->why,
+                   "%s: not a loaded subclass of Throwable with a constructor without arguments",
+                   name);
         return -ESRCH;
     }
     buf_printf(c->done, "%s is thrown in %s", name, c->operands[0]);

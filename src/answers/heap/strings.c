@@ -124,7 +124,7 @@ static int show_duplicates(const struct heap_call *c)
         qsort(found.data, found.len, sizeof(struct same), by_waste);
     answer_fact(c->answer, "strings", "strings", ANSWER_COUNT, s.n);
     answer_fact(c->answer, "distinct", "  of different text", ANSWER_COUNT, distinct);
-    answer_fact(c->answer, "wasted", "  one of each saves", ANSWER_BYTES, wasted);
+    answer_fact(c->answer, "wasted", "  saved with one copy of each", ANSWER_BYTES, wasted);
     answer_table(c->answer, "duplicates", "Texts that occur more than once", columns,
                  ARRAY_SIZE(columns));
     uint64_t limit = heap_rows(c->options, 40, 10000);

@@ -56,12 +56,6 @@ static bool is_bytes(const char *metric)
     return strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
 }
 
-static void print_more(size_t n, size_t limit, const char *what)
-{
-    if (n > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
-}
-
 static void print_time(uint64_t seconds)
 {
     char text[32];
@@ -88,7 +82,7 @@ static void print_services(struct json_object *root, size_t limit)
         }
         printf("  %s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
-    print_more(length(list), limit, "services");
+    print_left_out(length(list), limit, "services");
 }
 
 /* Reports how many samples are not included in sums of times. */
@@ -141,7 +135,7 @@ static void print_top_services(struct json_object *root, const char *metric, boo
             print_cost(s);
         printf("%s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
-    print_more(length(list), limit, "services");
+    print_left_out(length(list), limit, "services");
     print_timeless(all_timeless, metric, cost);
 }
 
@@ -206,7 +200,7 @@ static void print_top_methods(struct json_object *root, const char *metric, bool
             print_cost(m);
         printf("%s\n", text_at(m, "method"));
     }
-    print_more(length(list), limit, "methods");
+    print_left_out(length(list), limit, "methods");
 }
 
 /* Returns whether a change of times rests on too few readings. */
@@ -267,7 +261,7 @@ static void print_diff(struct json_object *root, size_t limit)
         print_diff_part(m, "total");
         printf("  %s\n", text_at(m, "method"));
     }
-    print_more(changed, limit, "methods");
+    print_left_out(changed, limit, "methods");
     size_t few = 0;
     for (size_t i = 0; i < length(list); i++)
         few += is_few(at(json_object_array_get_idx(list, i), "total"));
@@ -346,7 +340,7 @@ static void print_requests(struct json_object *root, size_t limit)
         without += number_at(r, "without_causes");
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
     }
-    print_more(length(list), limit, "requests");
+    print_left_out(length(list), limit, "requests");
     if (without)
         printf("\nThe causes are estimated from the details of %s; those of %s were not kept, or "
                "were kept only because the request was slow\n",
@@ -398,7 +392,7 @@ static void print_vm(struct json_object *root, size_t limit)
             print_figure(s, columns[k].figure, columns[k].member, 10);
         printf("  %s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
-    print_more(length(list), limit, "services");
+    print_left_out(length(list), limit, "services");
 }
 
 static void print_findings(struct json_object *root, size_t limit)
@@ -420,7 +414,7 @@ static void print_findings(struct json_object *root, size_t limit)
         printf("  %s %s (after %s) %s\n", text_at(f, "service"), version_at(f, "version"),
                version_at(f, "base"), text_at(f, "method"));
     }
-    print_more(length(list), limit, "findings");
+    print_left_out(length(list), limit, "findings");
     if (!length(compared) && !length(list))
         printf("no service got a new version in this period, so nothing was compared\n");
     else if (!length(list))
@@ -437,7 +431,7 @@ static void print_findings(struct json_object *root, size_t limit)
                (unsigned long long)number_at(f, "instances"), text_at(f, "kind"),
                text_at(f, "service"), version_at(f, "version"), text_at(f, "text"));
     }
-    print_more(length(list), limit, "findings");
+    print_left_out(length(list), limit, "findings");
 }
 
 static void print_query_rows(struct json_object *list, const char *what, const char *metric,
@@ -457,7 +451,7 @@ static void print_query_rows(struct json_object *list, const char *what, const c
             printf("%s > %s\n", *text_at(m, "caller") ? text_at(m, "caller") : "(none)",
                    text_at(m, "method"));
     }
-    print_more(length(list), limit, what);
+    print_left_out(length(list), limit, what);
 }
 
 static void print_query(struct json_object *root, const char *metric, bool cost, size_t limit)

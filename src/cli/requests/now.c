@@ -61,7 +61,7 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
     const char *extension = strrchr(output, '.');
     if (!extension || strcasecmp(extension, ".jfr") != 0) {
         complain(output, "the recording must be a .jfr",
-                 "jvmscope convert makes a page or another format of it");
+                 "jvmscope convert turns it into a page or another format");
         return 2;
     }
     if (!recording_check(&capture, output, self->name))

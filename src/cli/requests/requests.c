@@ -160,7 +160,7 @@ void requests_print_frames(const struct request_view *v, const struct frames_ref
         putchar('\n');
     }
     if (f->n > limit)
-        printf("%*s... and %s more (--stacks)\n", indent, "", COUNT_TEXT(f->n - limit, "frames"));
+        printf("%*s... and %s (--stacks)\n", indent, "", COUNT_TEXT(f->n - limit, "more frames"));
 }
 
 /* ---- the table ---- */
@@ -277,9 +277,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
                format_duration(max, n->max_ns), s->requests ? cpu_text(cpu, s) : "-", alloc, wide,
                share, requests_text(&v->r, n->name));
     }
-    if (v->r.names.len > limit)
-        printf(" ... and %zu name%s more (--limit)\n", v->r.names.len - limit,
-               v->r.names.len - limit == 1 ? "" : "s");
+    print_left_out(v->r.names.len, limit, "names");
 }
 
 static int requests_table(struct request_view *v)

@@ -106,7 +106,7 @@ static int print_parts(struct request_view *v, const struct request *q,
         shown++;
     }
     if (left)
-        printf("  ... and %s more, shorter (--limit)\n", COUNT_TEXT(left, "parts"));
+        printf("  ... and %s (--limit)\n", COUNT_TEXT(left, "shorter parts"));
     return 0;
 }
 

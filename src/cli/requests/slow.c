@@ -112,8 +112,7 @@ static int print_group(const struct request_view *v, const struct request_group 
                100 * c->share, error, c->uncertain ? "(uncertain) " : "", buf_str(&text));
     }
     if (g->causes.len > shown && !brief)
-        printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
-               g->causes.len - shown == 1 ? "" : "s");
+        printf("  ... and %s (--json)\n", COUNT_TEXT(g->causes.len - shown, "smaller causes"));
     if (known > 0)
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
@@ -154,7 +153,7 @@ int requests_slow(struct request_view *v, bool brief)
     if (e < 0)
         return complain_errno(v->path, "cannot answer", e);
     if (all.rows.len > NAMES)
-        printf("\n%zu name%s more, whose slow requests cost less (--name)\n", all.rows.len - NAMES,
-               all.rows.len - NAMES == 1 ? "" : "s");
+        printf("\n%s, whose slow requests cost less (--name)\n",
+               COUNT_TEXT(all.rows.len - NAMES, "more names"));
     return 0;
 }

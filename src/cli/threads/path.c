@@ -118,7 +118,7 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
                format_duration(total, row->total_ns),
                row->self_ns ? format_duration(self, row->self_ns) : "-", row->name);
     }
-    thread_view_left_out(shown - MIN(shown, limit), "methods");
+    print_left_out(shown, limit, "methods");
     if (samples->samples)
         printf(" what ran in %.0f %% of the running time is known from %s\n",
                share(samples->known_ns, samples->run_ns),
@@ -162,7 +162,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                : row->exact  ? " (exact)"
                              : "");
     }
-    thread_view_left_out(locks->rows.len - MIN(locks->rows.len, limit), "locks");
+    print_left_out(locks->rows.len, limit, "locks");
     thread_view_print_unknown(v, unknown);
     path_method_rows(p, samples, limit);
     printf("\n   START (s)        time  state      thread, and what woke it\n");
@@ -188,7 +188,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                    tl_string(t, t->frames[frames.first].method));
         putchar('\n');
     }
-    thread_view_left_out(left - MIN(left, limit), "segments");
+    print_left_out(left, limit, "segments");
 }
 
 int threads_path(struct thread_view *v)

@@ -208,7 +208,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
         printf("  %s\n", tl_thread_name(v->t, row->thread));
         shown++;
     }
-    thread_view_left_out(left, "threads");
+    print_left_out(left, 0, "threads");
     if (io)
         puts(" I/O: waits for sockets and files");
     if (ready)
@@ -470,7 +470,7 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
     }
     if (!shown)
         puts("  (none)");
-    thread_view_left_out(shown - MIN(shown, limit), "rows");
+    print_left_out(shown, limit, "rows");
     if (cut)
         printf(" of these, %" PRIu64
                " were in progress when the %s began or ended: they are in count, "
@@ -495,7 +495,7 @@ static void print_holds(struct thread_view *v, const struct hold_table *holds, s
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                tl_string(v->t, row->class));
     }
-    thread_view_left_out(holds->rows.len - MIN(holds->rows.len, limit), "rows");
+    print_left_out(holds->rows.len, limit, "rows");
 }
 
 static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
@@ -524,7 +524,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
     if (any_unsure)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
-    thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
+    print_left_out(s->classes.len, limit, "classes");
     thread_view_print_unknown(v, &g->unknown);
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);

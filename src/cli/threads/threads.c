@@ -84,12 +84,6 @@ size_t thread_view_limit(const struct thread_view *v)
     return v->options->limit ? v->options->limit : 20;
 }
 
-void thread_view_left_out(size_t left, const char *nouns)
-{
-    if (left)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(left, nouns));
-}
-
 /* Returns whether a thread, which may be TL_NONE, has just this name, which may be NULL. */
 static bool is_named(const struct thread_view *v, const char *name, uint32_t thread)
 {

@@ -50,8 +50,6 @@ int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 size_t thread_view_limit(const struct thread_view *v);
 /* Returns the number of events that `timeline` shows of what is selected. s: of the same view. */
 uint64_t thread_view_events(const struct thread_view *v, const struct monitor_stats *s);
-/* Prints below a table that `left` rows of it are not shown; nothing when it is 0. */
-void thread_view_left_out(size_t left, const char *nouns);
 
 /*
  * Finds the waits in the selected time whose locks' owners are unknown. Returns 0, or the exit

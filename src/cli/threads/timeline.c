@@ -343,7 +343,7 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
                    n.flags & TL_INFERRED ? " (inferred)" : "");
         putchar('\n');
     }
-    thread_view_left_out(shown - MIN(shown, limit), "events");
+    print_left_out(shown, limit, "events");
     return 0;
 }
 

@@ -153,9 +153,10 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
             print_change(&gains[i].answer, factor, gains[i].lock);
     }
     if (left && v->options->json)
-        fprintf(stderr, "jvmscope: note: and %s more (--limit)\n", COUNT_TEXT(left, "locks"));
+        fprintf(stderr, "jvmscope: note: not listed: %s (--limit)\n",
+                COUNT_TEXT(left, "more locks"));
     else
-        thread_view_left_out(left, "locks");
+        print_left_out(left, 0, "locks");
     if (inferred && !v->options->json)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(--lock shows how much that matters, `run --locks` records it)");

@@ -14,12 +14,6 @@ static const char *shown(const struct vm_view *w, uint32_t text)
     return text == VM_NONE ? "-" : vm_activity_text(&w->v, text);
 }
 
-static void more(size_t n, size_t limit, const char *what)
-{
-    if (n > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
-}
-
 /*
  * Counts are read once per second, so the count of an interval lacks what came before the first
  * reading in it and after the last one.
@@ -48,7 +42,7 @@ static void methods_text(const struct vm_view *w)
             format_duration(time, g->total_ns);
         printf("%8" PRIu64 " %10s  %s\n", g->n, time, shown(w, g->name));
     }
-    more(repeated, w->limit, "methods");
+    print_left_out(repeated, w->limit, "methods");
 }
 
 static void compilers_text(const struct vm_view *w)
@@ -92,7 +86,7 @@ static void deoptimizations_text(const struct vm_view *w)
         else
             printf("\n");
     }
-    more(n, w->limit, "rows");
+    print_left_out(n, w->limit, "rows");
 }
 
 static void loaders_text(const struct vm_view *w)
@@ -104,7 +98,7 @@ static void loaders_text(const struct vm_view *w)
         const struct vm_loader *l = &w->v.loaders.data[i];
         printf("%10" PRIu64 " %10" PRIu64 "  %s\n", l->loaded, l->unloaded, shown(w, l->name));
     }
-    more(w->v.loaders.len, w->limit, "loaders");
+    print_left_out(w->v.loaders.len, w->limit, "loaders");
 }
 
 static void pools_text(const struct vm_view *w)

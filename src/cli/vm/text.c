@@ -15,12 +15,6 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static void more(size_t n, size_t limit, const char *what)
-{
-    if (n > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
-}
-
 static double seconds_at(const struct vm_view *w, int64_t ns)
 {
     return (double)(ns - w->v.start_ns) / 1e9;
@@ -92,7 +86,7 @@ static void collections_text(const struct vm_view *w)
                g->with_heap ? format_size(freed, g->freed) : "-", shown(w, g->name),
                shown(w, g->cause));
     }
-    more(w->collections.len, w->limit, "causes");
+    print_left_out(w->collections.len, w->limit, "causes");
     char text[24];
     double seconds = (double)w->window_ns / 1e9;
     if (w->allocated && seconds > 0)
@@ -119,7 +113,7 @@ static void pauses_text(const struct vm_view *w)
                format_duration(mean, g->total_ns / g->n), format_duration(longest, g->longest_ns),
                shown(w, g->name));
     }
-    more(w->pauses.len, w->limit, "pauses");
+    print_left_out(w->pauses.len, w->limit, "pauses");
 }
 
 static void phases_text(const struct vm_view *w)
@@ -135,7 +129,7 @@ static void phases_text(const struct vm_view *w)
                format_duration(mean, g->total_ns / g->n), format_duration(longest, g->longest_ns),
                shown(w, g->name), g->concurrent ? " (concurrent)" : "");
     }
-    more(w->phases.len, w->limit, "phases");
+    print_left_out(w->phases.len, w->limit, "phases");
 }
 
 static void operations_text(const struct vm_view *w)
@@ -151,7 +145,7 @@ static void operations_text(const struct vm_view *w)
                format_duration(sync, g->sync_ns), stopped_time(w, longest, g->longest_ns),
                format_duration(way, g->longest_sync_ns), shown(w, g->name));
     }
-    more(w->operations.len, w->limit, "operations");
+    print_left_out(w->operations.len, w->limit, "operations");
 }
 
 static void longest_text(const struct vm_view *w)
@@ -166,7 +160,7 @@ static void longest_text(const struct vm_view *w)
                stopped_time(w, total, s->total_ns), format_duration(sync, s->sync_ns),
                shown(w, s->operation));
     }
-    more(w->longest.len, w->limit, "stops");
+    print_left_out(w->longest.len, w->limit, "stops");
 }
 
 static void put_frame(const struct vm_view *w, const struct vm_frame *f)
@@ -208,7 +202,7 @@ static void late_text(const struct vm_view *w)
                format_duration(sync, s->sync_ns), shown(w, s->operation), shown(w, s->late_thread));
         late_stack(w, s);
     }
-    more(w->late.len, w->limit, "safepoints");
+    print_left_out(w->late.len, w->limit, "safepoints");
 }
 
 void vm_view_text(const struct vm_view *w)

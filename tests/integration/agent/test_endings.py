@@ -236,7 +236,9 @@ def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
 @every_end
 @every_collector
 def test_all_captures_together_with_every_collector(jdk, collector, how, tmp_path):
-    """The same in a tenth of the time."""
+    """While all captures record together, a program ends as it does without the agent, whichever
+    the collector.
+    """
     sets = {
         name: options
         if has(jdk.version, "alloc=sampled")
@@ -300,8 +302,8 @@ def test_live_objects_at_the_end(version, collector, tmp_path):
 
 @pytest.mark.parametrize("version,collector", [(25, "Shenandoah"), (21, "ZGC")])
 def test_each_live_object_is_counted_at_the_end(version, collector, tmp_path):
-    """With live=exact on JDK 25 with Shenandoah, figures were ten times too large and were called
-    exact.
+    """Exact figures of live objects are those of the program, also with Shenandoah on JDK 25, where
+    they were once ten times too large.
     """
     status, out, err = ended(
         start(

@@ -45,9 +45,9 @@ def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, daily=1)
-def test_an_output_without_a_place_for_losses_has_them_reported(jdk, tmp_path):
-    """Objects that the others allocated while they did not get the lock are missing from HPROF's
-    text, which used to be called exact without a warning.
+def test_losses_are_reported_on_stderr_where_the_output_cannot_hold_them(jdk, tmp_path):
+    """Objects that other threads allocated while a stopped thread held the lock are missing from
+    HPROF's text, and a warning says so.
     """
     done = jdk.java(
         "Suspended",

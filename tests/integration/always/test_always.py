@@ -647,7 +647,7 @@ def test_without_room_the_program_goes_on(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps, folder):
     """Another program may truncate the file of a recording at any time. Stores beyond its end raise
-    SIGBUS, which used to terminate the VM.
+    SIGBUS, which must not terminate the VM.
     """
     pid, ring, file = steps.process.pid, folder / "r.ring", folder / "r.jfr"
     cut = "another program cut the file short while it was being written, which ended the recording"

@@ -170,7 +170,9 @@ def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_waits_for_sockets_are_in_the_account_and_left_out(jdk, tmp_path):
-    """They used not to be reduced: a server's reads were recorded without a limit."""
+    """A server's reads count as waits in the account of the budget, and are left out when it is
+    exceeded.
+    """
     made, part = bomb(jdk, tmp_path, "reads", seconds=10, budget="0.1%")
     lost = [
         int(re.search(r" total=(\d+)", line)[1])

@@ -55,9 +55,9 @@ def counts(path):
 
 @pytest.mark.parametrize("others", (False, True), ids=("alone", "with_others"))
 def test_both_record_and_nothing_twice(jdk, tmp_path, others):
-    """With the captures that write the JDK's events. Each figure equals that of a recording without
-    the VM's events, also where the program has a recording of the VM's recorder running itself,
-    which makes the recorder write its samples, waits and settings for ours as well.
+    """With captures that write the JDK's events, each figure equals that of a recording without the
+    VM's events. This holds also where the program has a recording of the VM's recorder running
+    itself, which makes the recorder write its samples, waits and settings for ours as well.
     """
     out = tmp_path / "both.jfr"
     running = [f"-XX:StartFlightRecording=filename={tmp_path}/own.jfr,settings=profile"] * others
@@ -115,8 +115,8 @@ def test_both_record_and_nothing_twice(jdk, tmp_path, others):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_samples_next_to_another_recorder_are_the_cpu_time(jdk, tmp_path):
-    """They used to be added to the VM's own samples, and all of them had the VM's interval, so the
-    sum was 3.5 times the CPU time.
+    """Our samples, with our interval, add up to the CPU time. Samples of the VM's own recorder are
+    not added to them.
     """
     out = tmp_path / "both.jfr"
     done = jdk.java(

@@ -311,7 +311,7 @@ def test_cpu_is_a_percentage_of_the_containers_quota(jdk, folder):
 
 @pytest.mark.jdks(8, 17)
 def test_each_reading_has_the_files_that_are_open_then(jdk, folder):
-    """They used to be counted every ten seconds, and the readings until then repeated the count."""
+    """Each reading counts the open files anew, rather than repeating an earlier count."""
     program = Program(jdk, f"always=y,maxsize=4m,file={folder}/r.ring")
     began, out = program.do("files 300"), folder / "all.jfr"
     done = time.time_ns()

@@ -84,7 +84,9 @@ def start(jdk):
 
 @pytest.mark.jdks(8, 17)
 def test_what_a_running_vm_writes_replaces_nothing_of_another_kind(jdk, tmp_path):
-    """--always -o used to write its ring over a heap dump."""
+    """A recording, a ring and a heap dump of a running VM are refused if a file of another kind
+    would be lost, and take the place of one of their own kind.
+    """
     process = start(jdk)
     pid = process.pid
     out, ring = tmp_path / "x.jfr", tmp_path / "x.ring"

@@ -348,7 +348,7 @@ def test_a_program_that_does_not_exist_is_answered_with_how_java_is_run():
         done = lab.jvmscope(*words)
         assert done.returncode == 1 and done.stderr == f"jvmscope: {words[1]}: cannot run: {hint}\n"
     done = lab.jvmscope("attach", "Hand")
-    hint = "by the name of its main class or jar: --match 'Hand'"
+    hint = "to choose a VM by its main class or jar: --match 'Hand'"
     assert (done.returncode, done.stderr) == (2, f"jvmscope: Hand: not a process id: {hint}\n")
     assert lab.output("version") == lab.output("--version")
 
@@ -514,8 +514,8 @@ def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_dump_and_stop_write_what_the_extension_names(jdk, jvmscope, tmp_path):
-    """They used to write a flight recording under the name of HPROF, and HPROF under that of a
-    flight recording.
+    """The extension selects between a flight recording and HPROF; no file has the contents of the
+    one under a name of the other.
     """
     heads = {
         "jfr": rb"FLR\0",

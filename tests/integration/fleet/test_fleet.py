@@ -607,7 +607,7 @@ def test_services_without_samples_are_listed(tmp_path, store):
 
 
 def test_parameters_that_are_given_twice_are_refused(tmp_path):
-    """Of two values only the last one counted."""
+    """A parameter that is given twice is refused, whichever of the values would count."""
     body = stacks(a_b=5)
     for query in (
         "service=s1&service=s2",
@@ -1256,7 +1256,7 @@ def test_tables_have_units(tmp_path, store):
             "             self              total  method (locks, of 1.04 s)",
             "   1.04 s 100.0 %     1.04 s 100.0 %  Main.wait",
             "  2.50 us   0.0 %    2.50 us   0.0 %  Main.brief",
-            " ... and 1 method more (--limit)",
+            " ... and 1 more method (--limit)",
         ]
         assert "  1234567 100.0 %    1234567 100.0 %  Main.work\n" in table(
             "top", "--service", "s", "--metric", "samples"

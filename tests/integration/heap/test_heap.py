@@ -614,16 +614,14 @@ def test_tables_say_how_many_rows_they_leave_out(waste):
         assert (
             len(cut[table]) == 2 and "left_out" not in whole and cut["left_out"][table] == left > 0
         ), (verb, cut.get("left_out"))
-        more = f"... and {left} {'row' if left == 1 else 'rows'} more (--limit)\n"
+        more = f"... and {left} more {'row' if left == 1 else 'rows'} (--limit)\n"
         assert more in lab.output("heap", verb, "-n", 2, *options, waste), verb
-        assert "more (--limit)" not in lab.output(
-            "heap", verb, "-n", 10**6, *options, waste
-        ), verb
+        assert "(--limit)" not in lab.output("heap", verb, "-n", 10**6, *options, waste), verb
     for verb, table, most in (("dominators", "dominators", 1000), ("summary", "dominators", 100)):
         cut, whole = heap(verb, waste), heap(verb, "-n", 10**6, waste)
         assert len(cut[table]) == most and cut["left_out"][table] == len(whole[table]) - most, verb
     n = len(heap("histogram", waste)["classes"])
-    assert f"... and {n - 40} rows more (--limit)\n" in lab.output("heap", "histogram", waste)
+    assert f"... and {n - 40} more rows (--limit)\n" in lab.output("heap", "histogram", waste)
 
 
 def row(rows, **known):

@@ -373,7 +373,7 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
 
 
 def test_only_an_index_is_replaced_by_an_index(tmp_path):
-    """Above all not the dump itself."""
+    """No other file is replaced by an index, above all not the dump itself."""
     d = small()
     d.end_heap()
     path = write(tmp_path, d.data())

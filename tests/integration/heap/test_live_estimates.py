@@ -72,7 +72,9 @@ def test_small_amounts_are_exact(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 11, 25)
 def test_large_amounts_carry_their_error(jdk, tmp_path):
-    """In text: with the digits that the error allows. Figures below their error come last."""
+    """A text has figures with the digits that their error allows. Figures below their error come
+    last.
+    """
     err = run(jdk, 1000000, "heap=sites,cutoff=0", tmp_path / "s.txt")
     assert re.search(
         r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err
@@ -143,9 +145,9 @@ def live_of_known(path):
 )
 @pytest.mark.parametrize("how", ["run", "attach"])
 @pytest.mark.jdks(8, 11, 17, 25, slow=(21, 27))
-def test_known_amounts(jdk, how, options, tmp_path):
-    """For a small program nothing is estimated, whichever option requested it, even if objects are
-    made after five million others.
+def test_small_classes_are_exact_after_millions_of_other_objects(jdk, how, options, tmp_path):
+    """The live objects of classes with few objects are exact with every option, even those made
+    after five million others, whose number is estimated without --live.
     """
     out = tmp_path / "s.jfr"
     if how == "attach":
@@ -283,8 +285,8 @@ def test_short_threads_have_their_share_in_the_error(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_errors_by_attach(jdk, tmp_path):
-    """Also after attach, where most of what was counted is garbage: no error exceeds what one
-    sample may miss, or the heap.
+    """After attach, when most of what was counted is garbage, no error exceeds what one sample may
+    miss, or the heap.
     """
     heap = 128 << 20
     attached(
@@ -415,7 +417,9 @@ def test_each_caller_has_its_own_live_objects(jdk, options, tmp_path):
 @pytest.mark.parametrize("options", ["heap=all", "heap=sites,live=exact", "heap=sites"])
 @pytest.mark.jdks(8, 17, 25)
 def test_each_caller_has_its_own_live_objects_in_text(jdk, options, tmp_path):
-    """The same in text, and each object of a dump has the stack that allocated it."""
+    """In HPROF's text each caller of a place has its own live objects, and each object of a dump has
+    the stack that allocated it.
+    """
     n = 2000
     done = jdk.java(
         "LiveCallers", n, jvm=[jdk.agent(f"{options},cutoff=0,depth=10,file={tmp_path}/s.txt")]

@@ -268,8 +268,8 @@ def test_scenario(jdk, name):
 
 @pytest.mark.jdks(11, 17, 21)
 def test_ends_of_classes_are_reported_with_a_concurrent_collector(jdk):
-    """Also with GC_START and GC_FINISH, whose count of objects requires a walk through the heap.
-    ZGC of JDK 11 unloads no classes.
+    """Ends of classes are reported with and without GC_START and GC_FINISH, whose count of objects
+    requires a walk through the heap. ZGC of JDK 11 unloads no classes.
     """
     for collector in ["ShenandoahGC"] + ["ZGC"] * (jdk.version > 11):
         done = run(

@@ -165,7 +165,9 @@ def test_rooms_include_only_what_the_architecture_allows():
 
 
 def test_the_agent_s_folders_include_only_what_the_architecture_allows():
-    """The same for the folders of the largest room."""
+    """The folders of the agent, the largest room, include each other only as doc/architecture.md
+    allows.
+    """
     documented = documented_folders((lab.ROOT / "doc" / "architecture.md").read_text())
     assert downward(documented) == {}, "these arrows lead down the table, or to no folder"
     folders = included_folders((lab.ROOT / "src").resolve(), 2)
@@ -175,7 +177,7 @@ def test_the_agent_s_folders_include_only_what_the_architecture_allows():
 
 
 def test_no_folder_is_included_by_those_that_it_includes():
-    """At any depth, in every room."""
+    """No room has a cycle of folders, at any depth."""
     assert in_cycles(included_folders((lab.ROOT / "src").resolve())) == set()
 
 

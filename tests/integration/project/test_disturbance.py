@@ -32,8 +32,8 @@ def test_fails():
 
 
 def test_ours_are_all_that_a_process_has_started():
-    """Also those whose parent has ended in the meantime, and no process that has got the id of one
-    that has ended.
+    """Processes whose parent has ended in the meantime belong to ours, and one that has got the id
+    of an ended one does not.
     """
     first = {
         1: Process(1, 0, 5, 0),

@@ -54,7 +54,9 @@ def test_report_counts_recursion_once_and_marks_apart(stacks):
 
 @pytest.mark.jdks(17)
 def test_a_page_lacks_what_a_selection_cannot_divide(jdk, tmp_path):
-    """It used to show no time of counted calls although it was known for all threads."""
+    """A page of the whole recording shows the time of counted calls. A page of a part lacks it, and
+    a note says so.
+    """
     whole, page = tmp_path / "w.jfr", tmp_path / "p.html"
     options = f"cpu=samples,cpu=times,format=r,file={whole}"
     done = jdk.java("Busy", 1, jvm=[jdk.agent(options)])

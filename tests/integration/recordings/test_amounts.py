@@ -295,8 +295,8 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
 
 
 def test_sampled_allocations_by_attach(jdk, tmp_path):
-    """The same for a program that is already running: it allocates 200 MB per round, several rounds
-    per second.
+    """Samples of a program that is already running add up to what it allocates: 200 MB per round,
+    several rounds per second.
     """
     out = tmp_path / "a.jfr"
     process = jdk.start_java(
@@ -421,8 +421,8 @@ def test_calls_are_there_or_reported_to_be_lost(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp_path):
-    """`run` used to report that there were no calls when counted calls had been saved before the
-    end.
+    """Calls whose counts were saved before the program was killed are in the recording, and `run`
+    does not report that there were none.
     """
     out = tmp_path / "k.jfr"
     process = jdk.start(

@@ -503,7 +503,7 @@ def test_losses_of_what_is_converted_at_once_are_reported_once_and_under_its_nam
 
 @pytest.mark.jdks(8, 17, 27)
 def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy):
-    """At the end of a run, at attach, and at the end of what was attached."""
+    """They are reported at the end of a run, at attach, and at the end of an attached recording."""
     options = (
         "--locks",
         "no.Such,java.lang.Object",

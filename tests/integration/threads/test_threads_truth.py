@@ -352,7 +352,7 @@ def test_filters_do_what_they_say(jdk, folder):
     runs = [line for line in lines if re.match(r" +\d+\.\d{6} s  run ", line)]
     assert runs and not any(re.search(r"@[0-9a-f]+(  |$)", line) for line in runs), runs[:3]
     cut = lab.output("threads", "timeline", "-n", "3", path).splitlines()[1:]
-    assert cut == [*lines[:3], f" ... and {len(lines) - 3} events more (--limit)"]
+    assert cut == [*lines[:3], f" ... and {len(lines) - 3} more events (--limit)"]
 
 
 @pytest.mark.jdks(8, 17, 25, 27)
@@ -484,7 +484,7 @@ def test_monitors_of_unknown_owners_are_not_called_free_of_deadlocks(jdk, folder
 
 @pytest.mark.jdks(17)
 def test_sleeps_that_run_out_are_timed_out(jdk, folder):
-    """In the thread profiler's XML too."""
+    """Sleeps end by their timeout in every output, the thread profiler's XML included."""
     path = path_truth(jdk.version, folder)[1]
     xml = folder / "path.trcxml"
     assert lab.jvmscope("convert", path, "-o", xml).returncode == 0
@@ -714,8 +714,8 @@ def test_virtual_threads_that_exist_at_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(25, 27)
 def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_path):
-    """Both used to be shown as ready without a carrier. (Before JDK 26 a thread that waits for a
-    class keeps its carrier.)
+    """A virtual thread that waits for a monitor or a class is not shown as ready without a carrier.
+    (Before JDK 26 a thread that waits for a class keeps its carrier.)
     """
     out = tmp_path / "v.jfr"
     classes = ["class"] if jdk.version >= 26 else []
@@ -784,8 +784,8 @@ def test_virtual_threads_that_cannot_be_listed_at_attach_are_counted(jdk, tmp_pa
 
 @pytest.mark.jdks(8, 11, 25)
 def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
-    """It waits inside the VM, which calls that running: after its first collection it used to be
-    shown as running until the end.
+    """It waits inside the VM, which calls that running. After each collection it must be shown as
+    waiting again.
     """
     out = tmp_path / "r.jfr"
     done = jdk.java("References", jvm=("-Xmx16m", jdk.agent(f"threads=y,format=r,file={out}")))

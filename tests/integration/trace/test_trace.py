@@ -749,8 +749,8 @@ TEXTS = (
 
 @pytest.mark.jdks(8, 17, 25)
 def test_texts_are_compared_by_their_characters(jdk, tmp_path):
-    """Also those beyond U+FFFF, half a pair of them, and U+0000, in the JVM's modified UTF-8 or as
-    they were typed.
+    """Characters beyond U+FFFF, half a pair of them, and U+0000 are equal in the JVM's modified
+    UTF-8 and as they were typed.
     """
     for condition, want in TEXTS:
         assert selected(jdk, tmp_path / "t.jfr", "value", condition)[0] == want, condition
@@ -1419,7 +1419,9 @@ def test_methods_are_named_as_requests_are_and_overloads_are_reported(jdk, jvmsc
 
 
 def test_a_condition_belongs_to_the_trace_before_it(jdk, jvmscope, tmp_path):
-    """Also by `trace PID add`; `list` prints them."""
+    """Each condition holds for the patterns of the trace before it, at the start and by `trace PID
+    add`; `list` prints them.
+    """
     out = tmp_path / "t.jfr"
     process = jdk.start_java(
         "TracedForever",
@@ -1736,8 +1738,8 @@ def test_patterns_that_match_nothing_are_reported_at_the_end(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_each_call_has_the_name_that_its_thread_has(jdk, tmp_path):
-    """Also in conditions and in log lines: the name with which a thread started used to stand for
-    all.
+    """Calls, conditions and log lines have the name that the thread has at that time, not the one
+    with which it started.
     """
     names = {
         1: "at-first",
@@ -1969,8 +1971,8 @@ def numbered(text):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_lambdas_and_method_references_that_cannot_be_traced_are_reported(jdk, jvmscope, tmp_path):
-    """Also if other classes below the type are traced. Each is reported with the method that is
-    traced instead.
+    """Each is reported with the method that is traced instead, also if other classes below the type
+    are traced.
     """
     program = ("-cp", lab.compiled("Implemented"), "Implemented")
     for pattern, (traced, why) in BY_LAMBDAS.items():
@@ -2770,7 +2772,9 @@ def test_conditions_and_log_lines_are_checked_before_the_program_starts(words, w
 
 @pytest.mark.jdks(17)
 def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
-    """A pattern used to be reported as matching and had no effect."""
+    """Values of classes that a pattern means are shown as text, and only the other pattern is
+    reported as matching nothing.
+    """
     out = tmp_path / "t.jfr"
     done = jvmscope(
         "run",

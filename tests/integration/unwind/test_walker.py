@@ -366,8 +366,8 @@ def test_soak(jdk):
 
 @pytest.mark.soak
 def test_soak_of_every_configuration(jdk):
-    """The same in turns: each collector of this JDK, the interpreter alone, everything compiled,
-    compact headers.
+    """The stress of test_soak in turns: each collector of this JDK, the interpreter alone,
+    everything compiled, compact headers.
     """
     options = [
         o
@@ -715,8 +715,8 @@ def test_stacks_in_callbacks(jdk, record_property):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
-    """The same for virtual threads: their stacks lack the carrier's frames, and are complete even
-    if a part is in the heap.
+    """Stacks of virtual threads in callbacks lack the carrier's frames, and are complete even if a
+    part is in the heap.
     """
     compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), "virtual")
     assert compared >= 100 and walked >= 0.8 * compared
@@ -724,7 +724,7 @@ def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_in_redefined_classes(jdk, record_property):
-    """The same while every class is redefined and its methods run."""
+    """Stacks in callbacks are right while every class is redefined and its methods run."""
     compared, walked = compare_stacks(
         jdk, record_property, "exceptions=stacks,heap=sites,live=exact"
     )
@@ -746,7 +746,7 @@ def test_faults_are_in_the_report(jdk, tmp_path):
     assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr
     text = lab.output("report", out)
     line = re.search(
-        r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s(?:; (\d+) stacks? continued past an unreadable frame)?(?:; unreadable memory was met (\d+) times?)?(?:; \d+ samples? lost)?$",
+        r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s(?:; (\d+) stacks? continued past an unreadable frame)?(?:; walks hit unreadable memory (\d+) times?)?(?:; \d+ samples? lost)?$",
         text,
         re.M,
     )

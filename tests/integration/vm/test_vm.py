@@ -598,8 +598,11 @@ def test_classes_by_their_loaders(jdk, tmp_path):
     [app] = [c for name, c in loading.items() if name.endswith("AppClassLoader")]
     assert app["loaded"] >= 2 and app["unloaded"] == 0
     assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.output("vm", out), re.M)
-    for limit, left in ((1, f"{len(loading) - 1} loaders"), (len(loading) - 1, "1 loader")):
-        assert f"\n ... and {left} more (--limit)\n" in lab.output("vm", "-n", limit, out)
+    for limit, left in (
+        (1, f"{len(loading) - 1} more loaders"),
+        (len(loading) - 1, "1 more loader"),
+    ):
+        assert f"\n ... and {left} (--limit)\n" in lab.output("vm", "-n", limit, out)
     # JSON has all rows unless it is asked for fewer; text says how many stops it leaves out.
     whole, few = shown(out), shown(out, "-n", "1")
     methods = whole["compilations"]["methods"]
@@ -610,7 +613,7 @@ def test_classes_by_their_loaders(jdk, tmp_path):
     stops = len(whole["safepoints"]["longest"])
     assert stops == whole["safepoints"]["each_known"] and len(few["safepoints"]["longest"]) == 1
     stated = re.search(
-        r"\nThe longest stops\n.*\n.*\n \.\.\. and (\d+) stops? more \(--limit\)\n",
+        r"\nThe longest stops\n.*\n.*\n \.\.\. and (\d+) more stops? \(--limit\)\n",
         lab.output("vm", "-n", "1", out),
     )
     assert stops > 1 and stated and int(stated[1]) == stops - 1

@@ -126,7 +126,8 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
     if (known >= 0 || r < 0 || alarms.n == COUNTERS_MAX) {
         free(name);
         if (known < 0 && r == 0)
-            buf_printf(why, "exception %s: more than %d classes", class_name, COUNTERS_MAX);
+            buf_printf(why, "exception %s: all conditions together can name at most %d classes",
+                       class_name, COUNTERS_MAX);
         return known >= 0 ? known : r < 0 ? r : -ENOSPC;
     }
     pthread_mutex_lock(&alarms.lock);
