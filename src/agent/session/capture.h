@@ -2,18 +2,18 @@
 /*
  * What the agent can capture. Each capture is a row of captures[], listed in capture_list.h, and is
  * defined in a file or folder of capture/ ("control" in control/). The files of session/ call the
- * rows.
+ * captures.
  *
- * Life cycle of a row in a session that requests it: check (of all rows, before anything else is
- * done) -> load (once; in the OnLoad phase when the library was loaded at start-up, before any
- * class of the program; otherwise at attach) -> its events are enabled -> start (the VM is live) ->
- * any number of flush, save, dump and status -> stop -> its events are disabled and none of its
- * callbacks runs any more -> release. A failure in check, load, start or begin is reported through
- * `why`, and the session does not begin. In that case stop runs for the rows whose start was called
- * and release for those whose load was called, whether that call succeeded or failed at any of its
- * steps: both undo only what has been done. flush, save, dump, status, stop and release run one at
- * a time, on an attached thread, under the session's lock. They may use JNI and JVM TI, and must
- * not wait for a Java thread.
+ * Life cycle of a capture in a session that requests it: check (of all captures, before anything
+ * else is done) -> load (once; in the OnLoad phase when the library was loaded at start-up, before
+ * any class of the program; otherwise at attach) -> its events are enabled -> start (the VM is
+ * live) -> any number of flush, save, dump and status -> stop -> its events are disabled and none
+ * of its callbacks runs any more -> release. A failure in check, load, start or begin is reported
+ * through `why`, and the session does not begin. In that case stop runs for the captures whose
+ * start was called and release for those whose load was called, whether that call succeeded or
+ * failed at any of its steps: both undo only what has been done. flush, save, dump, status, stop
+ * and release run one at a time, on an attached thread, under the session's lock. They may use JNI
+ * and JVM TI, and must not wait for a Java thread.
  */
 #pragma once
 
@@ -47,7 +47,7 @@ struct capture {
     bool records_only; /* it requires format=r */
     /*
      * Its start and stop change loaded classes, which in a VM that runs already takes many seconds:
-     * it starts before the other rows and stops after them.
+     * it starts before the other captures and stops after them.
      */
     bool changes_classes;
     /*
@@ -66,10 +66,10 @@ struct capture {
     int (*load)(struct session *s, struct buf *why);
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
-     * All rows have started, and the recording begins: in a VM that was already running (vm.late),
-     * a row has counted since its start what happened while classes were changed. A row that
-     * changes classes and has this function records nothing of that time. For the other rows the
-     * recording states when they began (session/work.c).
+     * All captures have started, and the recording begins: in a VM that was already running
+     * (vm.late), a capture has counted since its start what happened while classes were changed. A
+     * capture that changes classes and has this function records nothing of that time. For the
+     * other captures the recording states when they began (session/work.c).
      */
     int (*begin)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
@@ -79,20 +79,20 @@ struct capture {
      */
     void (*later)(struct session *s, JNIEnv *jni);
     /*
-     * Called when the recording ends; what begins after end_ns is not part of it. Rows that record
-     * events with times need this, because they would otherwise continue while other rows write
-     * their final counts.
+     * Called when the recording ends; what begins after end_ns is not part of it. Captures that
+     * record events with times need this, because they would otherwise continue while other
+     * captures write their final counts.
      */
     void (*shut)(uint64_t end_ns);
     /*
-     * Returns true if the row records so much that the recording would never end otherwise. The
+     * Returns true if the capture records so much that the recording would never end otherwise. The
      * recording is then shut as soon as its end is requested. Called from any thread, also when the
-     * row is off.
+     * capture is off.
      */
     bool (*overloaded)(void);
     /*
-     * For rows that share a lock with threads of the program, which may be stopped while they hold
-     * it (patience.h). Returns whether the lock is free, and waits a while for it. Until then
+     * For captures that share a lock with threads of the program, which may be stopped while they
+     * hold it (patience.h). Returns whether the lock is free, and waits a while for it. Until then
      * flush, save, prepare and dump are not called, nor, at the end of the VM, any other function.
      */
     bool (*reachable)(void);
@@ -103,9 +103,9 @@ struct capture {
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
     /*
-     * For rows whose functions the program calls. Returns whether all these calls have ended since
-     * stop(). Until then release() is not called, the recording's writer is not freed, and the row
-     * is not loaded again.
+     * For captures whose functions the program calls. Returns whether all these calls have ended
+     * since stop(). Until then release() is not called, the recording's writer is not freed, and
+     * the capture is not loaded again.
      */
     bool (*is_idle)(void);
     /* ten times a second: moves data from buffers into the recording */
@@ -130,13 +130,13 @@ struct capture {
      */
     void (*restate)(struct session *s, JNIEnv *jni);
     /*
-     * Memory for stacks is about to be used again (jfr_traces_due): passes the stacks that the row
-     * still needs to jfr_trace_keep.
+     * Memory for stacks is about to be used again (jfr_traces_due): passes the stacks that the
+     * capture still needs to jfr_trace_keep.
      */
     void (*keep_stacks)(struct session *s, JNIEnv *jni);
     /*
-     * Before the dumps of all rows: does what takes long, so that the figures that these then write
-     * are of the same moment.
+     * Before the dumps of all captures: does what takes long, so that the figures that these then
+     * write are of the same moment.
      */
     void (*prepare)(struct session *s, JNIEnv *jni, enum dump_reason reason);
     /* HPROF outputs: writes the section */
@@ -146,7 +146,7 @@ struct capture {
      * DUMP_EXIT that needs a collection.
      */
     void (*ending)(struct session *s, JNIEnv *jni);
-    /* A front end's command over net=; commands for other rows are ignored. */
+    /* A front end's command over net=; commands for other captures are ignored. */
     void (*request)(struct session *s, JNIEnv *jni, const struct hprof_request *r);
     /* appends lines "NAME.COUNTER N" (options/control.h) */
     void (*status)(struct session *s, struct buf *out);
@@ -155,7 +155,7 @@ struct capture {
 #define OPTION_BIT(o) (UINT64_C(1) << (o))
 _Static_assert(OPTION_COUNT <= 64, "a set of options has a bit for each");
 
-/* The rows in the order of capture_list.h. */
+/* The captures in the order of capture_list.h. */
 #define CAPTURE(name) extern const struct capture capture_##name;
 #include "agent/session/capture_list.h"
 #undef CAPTURE

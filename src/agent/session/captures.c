@@ -11,10 +11,10 @@
 #include <string.h>
 
 /*
- * Returns the k-th row to load and start, in the table's order. Tests (fault.h) rotate the table so
- * that the row of the fault comes last.
+ * Returns the k-th capture to load and start, in the table's order. Tests (fault.h) rotate the
+ * table so that the capture of the fault comes last.
  */
-static int nth_row(int k)
+static int nth_capture(int k)
 {
     int last = captures_count - 1;
     for (int i = 0; i < captures_count; i++)
@@ -24,67 +24,68 @@ static int nth_row(int k)
 }
 
 /*
- * Returns the k-th row to start in a running VM. Rows that change classes come first, because the
- * other rows would otherwise record this, which nobody requested.
+ * Returns the k-th capture to start in a running VM. Captures that change classes come first,
+ * because the other captures would otherwise record this, which nobody requested.
  */
-static int nth_row_late(int k)
+static int nth_capture_late(int k)
 {
     for (int changes = 1; changes >= 0; changes--)
         for (int i = 0; i < captures_count; i++) {
-            const struct capture *row = captures[nth_row(i)];
-            bool first = row->changes_classes && !fault_is_of(row->name);
+            const struct capture *capture = captures[nth_capture(i)];
+            bool first = capture->changes_classes && !fault_is_of(capture->name);
             if (first == changes && k-- == 0)
-                return nth_row(i);
+                return nth_capture(i);
         }
     return -1; /* k is too large */
 }
 
-static int nth_row_to_start(int k)
+static int nth_to_start(int k)
 {
-    return vm.late ? nth_row_late(k) : nth_row(k);
+    return vm.late ? nth_capture_late(k) : nth_capture(k);
 }
 
-/* Returns the next option from i on that was given and requests a row, or OPTION_COUNT. */
-static int next_option(const struct session *s, const struct capture *row, int i)
+/* Returns the next option from i on that was given and requests a capture, or OPTION_COUNT. */
+static int next_option(const struct session *s, const struct capture *capture, int i)
 {
-    while (i < OPTION_COUNT && !(row->options >> i & 1 && s->options.v[i].given))
+    while (i < OPTION_COUNT && !(capture->options >> i & 1 && s->options.v[i].given))
         i++;
     return i;
 }
 
-/* Returns whether an option requests a row. A row may also be on because of --always alone. */
-static bool is_asked_for(const struct session *s, const struct capture *row)
+/* Returns whether an option requests a capture. A capture may also be on because of --always alone.
+ */
+static bool is_asked_for(const struct session *s, const struct capture *capture)
 {
-    return next_option(s, row, 0) < OPTION_COUNT;
+    return next_option(s, capture, 0) < OPTION_COUNT;
 }
 
 /*
- * Writes the options that requested a row: "cpu=samples". An option that is a list may have been
- * given several times, so it is written without its value.
+ * Writes the options that requested a capture: "cpu=samples". An option that is a list may have
+ * been given several times, so it is written without its value.
  */
-static void name_options(const struct session *s, const struct capture *row, struct buf *out)
+static void name_options(const struct session *s, const struct capture *capture, struct buf *out)
 {
     const char *between = "";
-    for (int i = -1; (i = next_option(s, row, i + 1)) < OPTION_COUNT; between = ", ")
+    for (int i = -1; (i = next_option(s, capture, i + 1)) < OPTION_COUNT; between = ", ")
         if (option_table[i].separator)
             buf_printf(out, "%s%s", between, option_table[i].name);
         else
             buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
-    if (!is_asked_for(s, row))
-        buf_string(out, row->name);
+    if (!is_asked_for(s, capture))
+        buf_string(out, capture->name);
 }
 
 /*
- * Refuses a row that changes classes in a VM that makes an archive of its classes. An agent that
- * was loaded at start-up checks this when the rows start, because a refusal earlier would keep the
- * VM from starting.
+ * Refuses a capture that changes classes in a VM that makes an archive of its classes. An agent
+ * that was loaded at start-up checks this when the captures start, because a refusal earlier would
+ * keep the VM from starting.
  */
-static int check_archive(const struct session *s, const struct capture *row, struct buf *why)
+static int check_archive(const struct session *s, const struct capture *capture, struct buf *why)
 {
-    const char *flag = row->changes_classes ? vm_archive_flag() : NULL;
+    const char *flag = capture->changes_classes ? vm_archive_flag() : NULL;
     if (!flag)
         return 0;
-    name_options(s, row, why);
+    name_options(s, capture, why);
     buf_printf(why,
                ": changes classes, and this VM archives its classes for later starts (-XX:%s); "
                "the archive would be lost",
@@ -92,26 +93,27 @@ static int check_archive(const struct session *s, const struct capture *row, str
     return -ENOTSUP;
 }
 
-/* Checks, without side effects, whether the output, the VM and the option's value allow a row. */
-static int check_row(const struct session *s, const struct capture *row, struct buf *why)
+/* Checks, without side effects, whether the output, the VM and the option's value allow a capture.
+ */
+static int check_capture(const struct session *s, const struct capture *capture, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
-    int r = vm_could(&row->needs, &missing);
+    int r = vm_could(&capture->needs, &missing);
     if (r < 0)
         return r;
-    if (row->records_only && !option_format(&s->options)->events) {
-        name_options(s, row, why);
+    if (capture->records_only && !option_format(&s->options)->events) {
+        name_options(s, capture, why);
         buf_string(why, ": goes into a recording: add format=r");
         return -ENOTSUP;
     }
     if (!vm_capabilities_empty(&missing)) {
-        name_options(s, row, why);
+        name_options(s, capture, why);
         buf_printf(why, ": this VM cannot%s: no ", vm.attached ? " any more once it runs" : "");
         vm_capability_words(&missing, why);
         return -ENOTSUP;
     }
-    r = vm.attached ? check_archive(s, row, why) : 0;
-    return r == 0 && row->check ? row->check(&s->options, why) : r;
+    r = vm.attached ? check_archive(s, capture, why) : 0;
+    return r == 0 && capture->check ? capture->check(&s->options, why) : r;
 }
 
 int captures_check(const struct session *s, struct buf *why)
@@ -119,18 +121,18 @@ int captures_check(const struct session *s, struct buf *why)
     int r = 0;
     for (int i = 0; i < captures_count && r == 0; i++)
         if (captures_has(s->wanted, i))
-            r = check_row(s, captures[i], why);
+            r = check_capture(s, captures[i], why);
     return r;
 }
 
-static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)
+static int ask_capabilities(struct session *s, const struct capture *capture, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
-    int r = vm_need(&row->needs, NULL);
-    r = r < 0 ? r : vm_need(&row->likes, &missing);
-    if (r == 0 && is_asked_for(s, row) && !vm_capabilities_empty(&missing)) {
+    int r = vm_need(&capture->needs, NULL);
+    r = r < 0 ? r : vm_need(&capture->likes, &missing);
+    if (r == 0 && is_asked_for(s, capture) && !vm_capabilities_empty(&missing)) {
         struct buf text = BUF(4096);
-        name_options(s, row, &text);
+        name_options(s, capture, &text);
         buf_printf(&text, ": records without ");
         vm_capability_words(&missing, &text);
         buf_printf(&text, ", which this VM %s",
@@ -156,70 +158,70 @@ static int ask_basics(struct buf *why)
     return r;
 }
 
-static uint64_t unreleased; /* rows of earlier recordings that calls of the program still use */
+static uint64_t unreleased; /* captures of earlier recordings that calls of the program still use */
 
-/* Releases a row that could not be released when its recording ended. */
+/* Releases a capture that could not be released when its recording ended. */
 static int release_late(struct session *s, int i, struct buf *why)
 {
-    const struct capture *row = captures[i];
+    const struct capture *capture = captures[i];
     if (!captures_has(unreleased, i))
         return 0;
-    if (!row->is_idle()) {
-        name_options(s, row, why);
+    if (!capture->is_idle()) {
+        name_options(s, capture, why);
         buf_string(why, ": a thread of the program is still in a probe of the recording before");
         return -EAGAIN;
     }
-    if (row->release)
-        row->release(s);
+    if (capture->release)
+        capture->release(s);
     unreleased &= ~(UINT64_C(1) << i);
     return 0;
 }
 
-static int load_row(struct session *s, int i, struct buf *why)
+static int load_capture(struct session *s, int i, struct buf *why)
 {
-    const struct capture *row = captures[i];
+    const struct capture *capture = captures[i];
     int r = release_late(s, i, why);
     if (r == 0)
-        r = ask_capabilities(s, row, why);
+        r = ask_capabilities(s, capture, why);
     if (r < 0)
         return r;
     s->loaded |= UINT64_C(1) << i;
-    r = row->load ? row->load(s, why) : 0;
-    if (r == 0 && row->events)
-        r = vm_events_on(row->events);
-    s->events |= r == 0 && row->events ? UINT64_C(1) << i : 0;
+    r = capture->load ? capture->load(s, why) : 0;
+    if (r == 0 && capture->events)
+        r = vm_events_on(capture->events);
+    s->events |= r == 0 && capture->events ? UINT64_C(1) << i : 0;
     return r == 0 && fault_here() ? -EIO : r;
 }
 
-static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
+static int start_capture(struct session *s, JNIEnv *jni, int i, struct buf *why)
 {
-    const struct capture *row = captures[i];
+    const struct capture *capture = captures[i];
     s->on |= UINT64_C(1) << i;
-    s->row_started_ns[i] = now_ns();
-    int r = row->start ? row->start(s, jni, why) : 0;
+    s->capture_started_ns[i] = now_ns();
+    int r = capture->start ? capture->start(s, jni, why) : 0;
     return r == 0 && fault_here() ? -EIO : r;
 }
 
-/* Writes that a row failed, if the row itself has not said why. */
-static void describe_failure(const struct session *s, const struct capture *row, int error,
+/* Writes that a capture failed, if the capture itself has not said why. */
+static void describe_failure(const struct session *s, const struct capture *capture, int error,
                              struct buf *why)
 {
     if (why->len)
         return;
-    name_options(s, row, why);
+    name_options(s, capture, why);
     buf_printf(why, ": cannot start: %s", strerror(-error));
 }
 
-/* Loads the requested rows, or starts those that are loaded. */
-static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
+/* Loads the requested captures, or starts those that are loaded. */
+static int each_capture(struct session *s, JNIEnv *jni, bool load, struct buf *why)
 {
     int r = 0;
     for (int k = 0; k < captures_count && r == 0; k++) {
-        int i = load ? nth_row(k) : nth_row_to_start(k);
+        int i = load ? nth_capture(k) : nth_to_start(k);
         if (!captures_has(load ? s->wanted : s->loaded, i))
             continue;
         fault_steps_of(captures[i]->name);
-        r = load ? load_row(s, i, why) : start_row(s, jni, i, why);
+        r = load ? load_capture(s, i, why) : start_capture(s, jni, i, why);
         if (r < 0)
             describe_failure(s, captures[i], r, why);
     }
@@ -232,43 +234,46 @@ int captures_load(struct session *s, struct buf *why)
     int r = ask_basics(why);
     if (r < 0)
         return r;
-    /* No event can be written before the VM runs, so the types of all rows are written together. */
+    /*
+     * No event can be written before the VM runs, so the types of all captures are written
+     * together.
+     */
     bool together = s->out.jfr && !vm.live;
     if (together)
         jfr_hold_types(s->out.jfr);
-    r = each_row(s, NULL, true, why);
+    r = each_capture(s, NULL, true, why);
     int described = together ? jfr_release_types(s->out.jfr) : 0;
     return r < 0 ? r : described;
 }
 
 /*
- * Begins the rows that have started. Rows that only count come last: counts have no times, so a
- * reader cannot exclude what happened before the span. The span begins before their counts are
+ * Begins the captures that have started. Captures that only count come last: counts have no times,
+ * so a reader cannot exclude what happened before the span. The span begins before their counts are
  * cleared, which takes a while, so they contain nothing that happened before it.
  */
-static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
+static int begin_captures(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = 0;
     for (int counts = 0; counts <= 1; counts++) {
         s->span_ns = now_ns();
         for (int i = 0; i < captures_count && r == 0; i++) {
-            const struct capture *row = captures[i];
-            if (!captures_has(s->on, i) || !row->begin || (row->counts != NULL) != counts)
+            const struct capture *capture = captures[i];
+            if (!captures_has(s->on, i) || !capture->begin || (capture->counts != NULL) != counts)
                 continue;
-            r = row->begin(s, jni, why);
+            r = capture->begin(s, jni, why);
             if (r < 0)
-                describe_failure(s, row, r, why);
+                describe_failure(s, capture, r, why);
         }
     }
     return r;
 }
 
-/* Returns how many of the rows change classes. */
-static unsigned rounds_of(uint64_t rows)
+/* Returns how many of the captures change classes. */
+static unsigned rounds_of(uint64_t set)
 {
     unsigned n = 0;
     for (int i = 0; i < captures_count; i++)
-        n += captures_has(rows, i) && captures[i]->changes_classes;
+        n += captures_has(set, i) && captures[i]->changes_classes;
     return n;
 }
 
@@ -280,10 +285,10 @@ int captures_start(struct session *s, JNIEnv *jni, struct buf *why)
             r = check_archive(s, captures[i], why);
     batches_rounds(rounds_of(s->loaded));
     if (r == 0)
-        r = each_row(s, jni, false, why);
+        r = each_capture(s, jni, false, why);
     batches_rounds(0);
     if (r == 0)
-        r = begin_rows(s, jni, why);
+        r = begin_captures(s, jni, why);
     s->running = r == 0;
     if (r == 0 && vm.late)
         captures_start_later(s, jni);
@@ -302,24 +307,25 @@ void captures_stop(struct session *s, JNIEnv *jni)
     s->running = false;
     batches_rounds(rounds_of(s->on));
     for (int k = captures_count - 1; k >= 0; k--) {
-        int i = nth_row_to_start(k);
-        const struct capture *row = captures[i];
-        bool leave = vm.dying && row->reachable && captures_has(s->on, i) && !row->reachable();
+        int i = nth_to_start(k);
+        const struct capture *capture = captures[i];
+        bool leave =
+            vm.dying && capture->reachable && captures_has(s->on, i) && !capture->reachable();
         /* Changing classes back is not part of the recording. */
-        if (captures_has(s->on, i) && row->changes_classes && s->out.jfr)
+        if (captures_has(s->on, i) && capture->changes_classes && s->out.jfr)
             jfr_writer_ends(s->out.jfr, now_ns());
-        if (captures_has(s->on, i) && row->stop && !leave)
-            row->stop(s, jni);
+        if (captures_has(s->on, i) && capture->stop && !leave)
+            capture->stop(s, jni);
         s->on &= ~(UINT64_C(1) << i);
         if (captures_has(s->events, i))
-            vm_events_off(row->events);
+            vm_events_off(capture->events);
         if (leave || !captures_has(s->loaded, i))
             continue;
-        if (row->is_idle && !row->is_idle()) {
+        if (capture->is_idle && !capture->is_idle()) {
             unreleased |= UINT64_C(1) << i;
             s->out.keeps_writer = true;
-        } else if (row->release) {
-            row->release(s);
+        } else if (capture->release) {
+            capture->release(s);
         }
     }
     batches_rounds(0);

@@ -43,38 +43,38 @@ void session_worker_dismiss(void);
 
 /* ---- work.c; with the lock held unless stated otherwise */
 
-/* Returns whether row i of captures[] has started. */
-bool session_row_on(const struct session *s, int i);
-/* Returns whether row i has started and its functions can be called (capture.h, reachable). */
-bool session_row_reachable(const struct session *s, int i);
-/* Calls `drain` of the rows that have started and are not shut. */
-void session_drain_rows(struct session *s, JNIEnv *jni);
-/* Calls `flush` of the rows that have started. */
-void session_flush_rows(struct session *s, JNIEnv *jni);
+/* Returns whether capture i of captures[] has started. */
+bool session_capture_on(const struct session *s, int i);
+/* Returns whether capture i has started and its functions can be called (capture.h, reachable). */
+bool session_capture_reachable(const struct session *s, int i);
+/* Calls `drain` of the captures that have started and are not shut. */
+void session_drain_captures(struct session *s, JNIEnv *jni);
+/* Calls `flush` of the captures that have started. */
+void session_flush_captures(struct session *s, JNIEnv *jni);
 /*
- * Makes the rows write what they have counted, every SESSION_SAVE_NS or less often, so that this
- * takes at most a fiftieth of this thread's time and, at about 50 bytes per event, 32 KiB of the
- * file per second.
+ * Makes the captures write what they have counted, every SESSION_SAVE_NS or less often, so that
+ * this takes at most a fiftieth of this thread's time and, at about 50 bytes per event, 32 KiB of
+ * the file per second.
  */
-void session_save_rows(struct session *s, JNIEnv *jni);
+void session_save_captures(struct session *s, JNIEnv *jni);
 /*
- * Begins the recording, after all rows have started. Writes what rows recorded before, and which
- * rows only count, with the note that none of their counts are in the recording before its first
- * save.
+ * Begins the recording, after all captures have started. Writes what captures recorded before, and
+ * which captures only count, with the note that none of their counts are in the recording before
+ * its first save.
  */
 void session_begin_span(struct session *s);
 /*
- * If a row records so much that ending the recording would take long, shuts all rows now; the
- * recording states this moment as its end. Call it when the end of a recording is requested, from
- * any thread, with or without the lock.
+ * If a capture records so much that ending the recording would take long, shuts all captures now;
+ * the recording states this moment as its end. Call it when the end of a recording is requested,
+ * from any thread, with or without the lock.
  */
 void session_shut_overloaded(void);
-/* Flushes the rows and makes them write their sections. Returns 0 or a negative errno. */
-int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
+/* Flushes the captures and makes them write their sections. Returns 0 or a negative errno. */
+int session_dump_captures(struct session *s, JNIEnv *jni, enum dump_reason reason);
 
 /* ---- notices.c */
 
-/* session_dump_rows has printed the beginning of a line on standard error. */
+/* session_dump_captures has printed the beginning of a line on standard error. */
 extern bool session_line_open;
 /* Appends the messages to an answer. reports: the messages then count as reported to the user. */
 void session_put_messages(struct session *s, struct buf *out, bool reports);

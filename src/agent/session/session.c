@@ -171,13 +171,13 @@ void session_time_is_over(struct session *s, JNIEnv *jni)
 {
     session_shut_overloaded();
     occupy("stopping", s->out.path);
-    session_dump_rows(s, jni, DUMP_STOP);
+    session_dump_captures(s, jni, DUMP_STOP);
     finish(s, jni);
     last.unreported = true;
     occupy(NULL, NULL);
 }
 
-/* Installs a hook in which rows run a collection before the VM ends. It may fail silently. */
+/* Installs a hook in which captures run a collection before the VM ends. It may fail silently. */
 static void watch_end(struct session *s, JNIEnv *jni)
 {
     bool needed = false;
@@ -385,9 +385,9 @@ void session_vm_ending(JNIEnv *jni)
     struct session *s = session_now;
     bool writes = s && s->running && option_on(&s->options, OPT_DOE);
     if (writes)
-        session_flush_rows(s, jni);
+        session_flush_captures(s, jni);
     for (int i = 0; i < captures_count && writes; i++)
-        if (captures[i]->ending && session_row_reachable(s, i))
+        if (captures[i]->ending && session_capture_reachable(s, i))
             captures[i]->ending(s, jni);
     collect_stop(true);
     pthread_mutex_unlock(&session_lock);
@@ -408,7 +408,7 @@ void session_vm_death(JNIEnv *jni)
     vm.dying = true;
     session_worker_ends();
     if (session_now) {
-        session_dump_rows(session_now, jni, DUMP_EXIT);
+        session_dump_captures(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
         last.unreported = true; /* a request to stop the recording may have come too late */
     }
@@ -451,7 +451,7 @@ static int dump_now(JNIEnv *jni, struct buf *why)
     int r = -ESRCH;
     if (session_now && session_now->running) {
         occupy("recording", session_now->out.path);
-        r = session_dump_rows(session_now, jni, DUMP_REQUEST);
+        r = session_dump_captures(session_now, jni, DUMP_REQUEST);
         occupy(NULL, NULL);
     }
     if (r < 0)
@@ -514,7 +514,7 @@ int session_end(JNIEnv *jni, struct buf *why)
     int r = -ESRCH;
     if (session_now && session_now->running) {
         occupy("stopping", session_now->out.path);
-        (void)session_dump_rows(session_now, jni, DUMP_STOP);
+        (void)session_dump_captures(session_now, jni, DUMP_STOP);
         r = finish(session_now, jni);
         session_worker_stop();
         occupy(NULL, NULL);
@@ -560,7 +560,7 @@ void session_status(struct buf *out, bool reports)
         session_put_messages(s, out, reports);
         out_ring_status(&s->out, &s->options, out);
         for (int i = 0; i < captures_count; i++)
-            if (session_row_on(s, i) && captures[i]->status)
+            if (session_capture_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
         own_cost_status(out);
         instrument_status(out);

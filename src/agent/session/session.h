@@ -21,18 +21,18 @@ struct session {
     struct options options;
     char *text; /* the options as given */
     struct out out;
-    uint64_t wanted;             /* requested rows of captures[], as bits */
-    uint64_t loaded;             /* rows whose load was called */
-    uint64_t events;             /* rows whose events are enabled */
-    uint64_t on;                 /* rows whose start was called */
-    uint64_t row_started_ns[64]; /* when start was called, by row */
-    uint64_t row_saved_ns[64];   /* when all of its counts were last saved */
-    uint64_t started_ns;         /* when all had started: the beginning of the recording */
-    uint64_t span_ns; /* when the rows began to count, in a VM that was already running */
+    uint64_t wanted;                 /* the requested captures, as bits */
+    uint64_t loaded;                 /* captures whose load was called */
+    uint64_t events;                 /* captures whose events are enabled */
+    uint64_t on;                     /* captures whose start was called */
+    uint64_t capture_started_ns[64]; /* when start was called, by capture */
+    uint64_t capture_saved_ns[64];   /* when all of its counts were last saved */
+    uint64_t started_ns;             /* when all had started: the beginning of the recording */
+    uint64_t span_ns; /* when the captures began to count, in a VM that was already running */
     uint64_t due_ns;  /* when its duration ends, counted from the end of its start; 0: never */
     uint64_t last_work_ns;
     uint64_t last_drain_ns;
-    uint64_t save_due_ns; /* when the rows next save what they have counted */
+    uint64_t save_due_ns; /* when the captures next save what they have counted */
     struct buf messages;  /* "message TEXT" lines for the user: fallbacks, missing capabilities */
     /* how many there are; how many of them were included in answers */
     unsigned messages_count, messages_reported;
@@ -61,7 +61,7 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
  * the session has then ended.
  */
 int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
-/* Makes rows do what would be too late in VMDeath. The VM's last shutdown hook calls it. */
+/* Makes captures do what would be too late in VMDeath. The VM's last shutdown hook calls it. */
 void session_vm_ending(JNIEnv *jni);
 /* Flushes buffers, dumps sections (doe=y), and closes the output. Called in VMDeath. */
 void session_vm_death(JNIEnv *jni);

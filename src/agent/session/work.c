@@ -34,14 +34,14 @@ static const struct jfr_type early_type = {
     .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
 };
 
-bool session_row_on(const struct session *s, int i)
+bool session_capture_on(const struct session *s, int i)
 {
     return captures_has(s->on, i);
 }
 
-bool session_row_reachable(const struct session *s, int i)
+bool session_capture_reachable(const struct session *s, int i)
 {
-    return session_row_on(s, i) && (!captures[i]->reachable || captures[i]->reachable());
+    return session_capture_on(s, i) && (!captures[i]->reachable || captures[i]->reachable());
 }
 
 /* When a recording was closed early, before its last figures were written; 0 if it was not. */
@@ -53,30 +53,30 @@ bool session_is_shut(void)
 }
 
 /*
- * Returns whether a row has been closed early. Nothing more arrives in its buffers, so they are
- * read only after the counts of other rows: reading takes a while, and these go on counting.
+ * Returns whether a capture has been closed early. Nothing more arrives in its buffers, so they are
+ * read only after the counts of other captures: reading takes a while, and these go on counting.
  */
 static bool is_shut(int i)
 {
     return captures[i]->shut && session_is_shut();
 }
 
-void session_drain_rows(struct session *s, JNIEnv *jni)
+void session_drain_captures(struct session *s, JNIEnv *jni)
 {
     s->last_drain_ns = now_ns();
     for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->drain && !is_shut(i))
+        if (session_capture_on(s, i) && captures[i]->drain && !is_shut(i))
             captures[i]->drain(s, jni);
 }
 
 void session_drain(struct session *s, JNIEnv *jni)
 {
     if (now_ns() - s->last_drain_ns >= SESSION_DRAIN_MS * NS_PER_MS)
-        session_drain_rows(s, jni);
+        session_drain_captures(s, jni);
 }
 
-/* Writes the rows' current state into a ring's new chunk. */
-static void restate_rows(struct session *s, JNIEnv *jni)
+/* Writes the captures' current state into a ring's new chunk. */
+static void restate_captures(struct session *s, JNIEnv *jni)
 {
     uint64_t chunks = jfr_writer_chunks(s->out.jfr);
     if (!option_always(&s->options) || chunks == s->chunks)
@@ -85,7 +85,7 @@ static void restate_rows(struct session *s, JNIEnv *jni)
     names_drop();
     recording_restate(s->out.jfr, &s->options);
     for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->restate)
+        if (session_capture_on(s, i) && captures[i]->restate)
             captures[i]->restate(s, jni);
 }
 
@@ -94,24 +94,24 @@ static void keep_stacks(struct session *s, JNIEnv *jni)
     if (!jfr_traces_due(s->out.jfr))
         return;
     for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->keep_stacks)
+        if (session_capture_on(s, i) && captures[i]->keep_stacks)
             captures[i]->keep_stacks(s, jni);
     jfr_traces_kept(s->out.jfr);
 }
 
-/* Flushes the rows; those that have been closed early only if with_shut is set. */
-static void flush_rows(struct session *s, JNIEnv *jni, bool with_shut)
+/* Flushes the captures; those that have been closed early only if with_shut is set. */
+static void flush_captures(struct session *s, JNIEnv *jni, bool with_shut)
 {
     s->last_drain_ns = now_ns();
     thread_notes_write(s);
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
     for (int i = 0; i < captures_count; i++)
-        if (captures[i]->flush && session_row_reachable(s, i) && (with_shut || !is_shut(i)))
+        if (captures[i]->flush && session_capture_reachable(s, i) && (with_shut || !is_shut(i)))
             captures[i]->flush(s, jni);
     if (s->out.jfr) {
         jfr_writer_work(s->out.jfr);
-        restate_rows(s, jni);
+        restate_captures(s, jni);
         keep_stacks(s, jni);
         names_tidy();
     }
@@ -120,9 +120,9 @@ static void flush_rows(struct session *s, JNIEnv *jni, bool with_shut)
     s->last_work_ns = now_ns();
 }
 
-void session_flush_rows(struct session *s, JNIEnv *jni)
+void session_flush_captures(struct session *s, JNIEnv *jni)
 {
-    flush_rows(s, jni, true);
+    flush_captures(s, jni, true);
 }
 
 /*
@@ -142,14 +142,14 @@ static void report_saturated(struct session *s)
 }
 
 /*
- * Records that the counts of row i are complete up to ns. This is not done for a ring, whose counts
- * begin at the start of the ring.
+ * Records that the counts of capture i are complete up to ns. This is not done for a ring, whose
+ * counts begin at the start of the ring.
  */
 static void write_counted(struct session *s, int i, uint64_t ns)
 {
     uint32_t type;
     struct jfr_event e;
-    if (!s->out.jfr || option_always(&s->options) || !session_row_on(s, i) ||
+    if (!s->out.jfr || option_always(&s->options) || !session_capture_on(s, i) ||
         !captures[i]->counts || jfr_declare(s->out.jfr, &counted_type, 1, &type) < 0 ||
         !jfr_begin_growing(s->out.jfr, type, 64, &e))
         return;
@@ -159,16 +159,16 @@ static void write_counted(struct session *s, int i, uint64_t ns)
 }
 
 /*
- * Writes for how long rows had already recorded when the recording began: they change classes one
- * by one.
+ * Writes for how long captures had already recorded when the recording began: they change classes
+ * one by one.
  */
 static void write_early(struct session *s)
 {
     for (int i = 0; i < captures_count; i++) {
-        uint64_t since = s->row_started_ns[i];
+        uint64_t since = s->capture_started_ns[i];
         uint32_t type;
         struct jfr_event e;
-        if (!session_row_on(s, i) || !captures[i]->changes_classes || captures[i]->begin ||
+        if (!session_capture_on(s, i) || !captures[i]->changes_classes || captures[i]->begin ||
             s->started_ns - since < EARLY_NS ||
             jfr_declare(s->out.jfr, &early_type, 1, &type) < 0 ||
             !jfr_begin_growing(s->out.jfr, type, 64, &e))
@@ -184,11 +184,11 @@ static bool changes_classes(const struct session *s)
 {
     bool changes = false;
     for (int i = 0; i < captures_count; i++)
-        changes |= session_row_on(s, i) && captures[i]->changes_classes;
+        changes |= session_capture_on(s, i) && captures[i]->changes_classes;
     return changes;
 }
 
-static void shut_rows(uint64_t end_ns)
+static void shut_captures(uint64_t end_ns)
 {
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->shut)
@@ -204,7 +204,7 @@ void session_shut_overloaded(void)
         return;
     uint64_t now = now_ns();
     atomic_store(&shut_ns, now);
-    shut_rows(now);
+    shut_captures(now);
 }
 
 void session_watch_time(const struct session *s)
@@ -219,14 +219,14 @@ void session_watch_time(const struct session *s)
 
 /*
  * Ends the span when all counts have been written, because changing classes back is not part of the
- * recording. Rows that record events with times stop at the same moment, so that their events cover
- * the whole span.
+ * recording. Captures that record events with times stop at the same moment, so that their events
+ * cover the whole span.
  */
 static void end_span(struct session *s)
 {
     uint64_t shut = atomic_load(&shut_ns);
     uint64_t now = shut ? shut : now_ns();
-    shut_rows(now);
+    shut_captures(now);
     if (changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, now);
 }
@@ -246,20 +246,20 @@ void session_begin_span(struct session *s)
         write_counted(s, i, s->started_ns);
 }
 
-void session_save_rows(struct session *s, JNIEnv *jni)
+void session_save_captures(struct session *s, JNIEnv *jni)
 {
     uint64_t began = now_ns(), events = 0;
     if (!s->out.jfr || began < s->save_due_ns)
         return;
     for (int i = 0; i < captures_count; i++) {
         bool all = true;
-        if (!captures[i]->save || !session_row_reachable(s, i))
+        if (!captures[i]->save || !session_capture_reachable(s, i))
             continue;
         events += captures[i]->save(s, jni, &all);
         if (!all)
             continue;
         write_counted(s, i, began);
-        s->row_saved_ns[i] = began;
+        s->capture_saved_ns[i] = began;
     }
     if (events)
         jfr_writer_work(s->out.jfr);
@@ -267,10 +267,10 @@ void session_save_rows(struct session *s, JNIEnv *jni)
     s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
 }
 
-/* Reports that the recording lacks the last part of row i, which cannot be obtained. */
+/* Reports that the recording lacks the last part of capture i, which cannot be obtained. */
 static void leave_out(struct session *s, int i)
 {
-    uint64_t since = MAX(s->row_saved_ns[i], s->started_ns);
+    uint64_t since = MAX(s->capture_saved_ns[i], s->started_ns);
     session_warn(s,
                  "%s: what was recorded last is missing: another tool has stopped a thread in the "
                  "middle of recording",
@@ -279,13 +279,13 @@ static void leave_out(struct session *s, int i)
         jfr_lose(s->out.jfr, captures[i]->unsaved, (now_ns() - since) / NS_PER_MS + 1);
 }
 
-static bool row_dumps(const struct session *s, int i, enum dump_reason reason)
+static bool capture_dumps(const struct session *s, int i, enum dump_reason reason)
 {
-    return session_row_on(s, i) && captures[i]->dump &&
+    return session_capture_on(s, i) && captures[i]->dump &&
            (reason != DUMP_EXIT || option_on(&s->options, OPT_DOE));
 }
 
-/* The rows of a dump that are written together. */
+/* The captures of a dump that are written together. */
 enum part { PART_ALL, PART_EVENTS, PART_COUNTS };
 
 struct dumping {
@@ -294,10 +294,11 @@ struct dumping {
     const char *before; /* what is printed before the next section's title */
 };
 
-static void prepare_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+static void prepare_captures(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     for (int i = 0; i < captures_count; i++)
-        if (row_dumps(s, i, reason) && captures[i]->prepare && session_row_reachable(s, i)) {
+        if (capture_dumps(s, i, reason) && captures[i]->prepare &&
+            session_capture_reachable(s, i)) {
             captures[i]->prepare(s, jni, reason);
             session_drain(s, jni); /* buffers must not fill up meanwhile */
         }
@@ -307,20 +308,20 @@ static void dump_part(struct session *s, JNIEnv *jni, struct dumping *d, enum pa
 {
     uint64_t until = now_ns();
     for (int i = 0; i < captures_count; i++) {
-        const struct capture *row = captures[i];
-        enum part own = row->counts ? PART_COUNTS : PART_EVENTS;
-        if (!row_dumps(s, i, d->reason) || (part != PART_ALL && part != own))
+        const struct capture *capture = captures[i];
+        enum part own = capture->counts ? PART_COUNTS : PART_EVENTS;
+        if (!capture_dumps(s, i, d->reason) || (part != PART_ALL && part != own))
             continue;
-        if (!session_row_reachable(s, i)) {
+        if (!session_capture_reachable(s, i)) {
             leave_out(s, i);
             continue;
         }
-        if (d->print && row->title) {
-            fprintf(stderr, "%s %s ...", d->before, row->title);
+        if (d->print && capture->title) {
+            fprintf(stderr, "%s %s ...", d->before, capture->title);
             d->before = "";
             session_line_open = true;
         }
-        row->dump(s, jni, d->reason);
+        capture->dump(s, jni, d->reason);
         session_drain(s, jni);
         write_counted(s, i, until);
     }
@@ -328,33 +329,33 @@ static void dump_part(struct session *s, JNIEnv *jni, struct dumping *d, enum pa
 
 /*
  * A recording's counts are written last, directly before the end of its span: what happens between
- * the two is in the span and in the rows that record events, but not in the counts. The sections of
- * other formats have an order.
+ * the two is in the span and in the captures that record events, but not in the counts. The
+ * sections of other formats have an order.
  */
 static void dump_all(struct session *s, JNIEnv *jni, struct dumping *d)
 {
     if (!s->out.jfr) {
-        prepare_rows(s, jni, d->reason);
+        prepare_captures(s, jni, d->reason);
         dump_part(s, jni, d, PART_ALL);
         return;
     }
     dump_part(s, jni, d, PART_EVENTS);
-    prepare_rows(s, jni, d->reason);
+    prepare_captures(s, jni, d->reason);
     dump_part(s, jni, d, PART_COUNTS);
 }
 
-int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+int session_dump_captures(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     struct dumping d = {.reason = reason,
                         .print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) &&
                                  !vm.attached,
                         .before = "Dumping"};
-    flush_rows(s, jni, false);
+    flush_captures(s, jni, false);
     /* at exit no class has been reported as unloaded */
     int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
     dump_all(s, jni, &d);
     if (session_is_shut())
-        flush_rows(s, jni, true);
+        flush_captures(s, jni, true);
     session_line_open = false;
     if (reason != DUMP_REQUEST)
         end_span(s);

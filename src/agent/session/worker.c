@@ -117,10 +117,10 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
         if (low && !at_once && now - s->last_drain_ns < drain_ns)
             continue;
         if (now - s->last_work_ns + drain_ns / 2 < (uint64_t)work_ms * NS_PER_MS)
-            session_drain_rows(s, jni);
+            session_drain_captures(s, jni);
         else
-            session_flush_rows(s, jni);
-        session_save_rows(s, jni);
+            session_flush_captures(s, jni);
+        session_save_captures(s, jni);
     }
     worker_exists = false;
     pthread_cond_broadcast(&worker_due);
