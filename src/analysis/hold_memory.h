@@ -13,7 +13,8 @@
 
 /*
  * Reserves addresses for the largest possible number of holds: one per node, plus chunks that are
- * not full. Returns 0 or -ENOMEM; holds_release frees the addresses in either case.
+ * not full. links: also for the links of the holds. Returns 0 or -ENOMEM; holds_release frees the
+ * addresses in either case.
  */
 int holds_reserve(struct holds *h, const struct timeline *t, bool links) must_check;
 /* Sets how many slots are in use; with links, the memory after these is prefaulted. */

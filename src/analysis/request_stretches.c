@@ -118,9 +118,6 @@ static const char *io_peer(const struct request_ledger *l, uint32_t state)
 
 /* ---- parts ---- */
 
-/*
- * Adds a part. Parts are found from the end to the beginning and reversed when they are complete.
- */
 int ledger_add_part(struct request_parts *p, struct request_part part)
 {
     if (part.start >= part.end)
@@ -149,7 +146,6 @@ static size_t pause_after(const struct timeline *t, uint64_t time)
     return low;
 }
 
-/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
 size_t ledger_samples(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                       size_t *ret_end)
 {
@@ -413,7 +409,6 @@ static const char *pool_at(const struct request_ledger *l, const struct request_
     return NULL;
 }
 
-/* Adds a stretch of a thread that worked for a request. */
 int ledger_add_stretch(struct request_ledger *l, struct request_parts *p, uint32_t work,
                        uint32_t thread, const struct stretch *s)
 {

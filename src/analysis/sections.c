@@ -83,8 +83,8 @@ static size_t put_chunk(const struct hold_piece *piece, uint8_t *to, struct tl_u
 }
 
 /*
- * Passes all holds in a compact form to a function, in pieces and thread by thread. `unsure` is as
- * above.
+ * Passes all holds in a compact form to a function, in pieces and thread by thread. `unsure`,
+ * unless it is NULL, gets the sums of what is uncertain, by object.
  */
 static int put_all(const struct timeline *t, const struct holds *h, struct tl_unsure *unsure,
                    int (*put)(void *arg, uint32_t thread, const uint8_t *bytes, size_t n),

@@ -170,8 +170,8 @@ static void read_settings(struct recording *r, struct settings *ret)
 }
 
 /*
- * The same as has_any, for events that a command can show. Events that only report a pattern
- * without a method or a place of --log do not count.
+ * Returns whether the recording has an event of these types that a command can show. Events that
+ * only report a pattern without a method or a place of --log do not count.
  */
 static bool has_shown(struct recording *r, const char *const types[TYPES_MAX])
 {

@@ -155,7 +155,7 @@ static int passes(const struct profile *p, enum profile_metric metric,
     return r < 0 ? r : v.samples > 0;
 }
 
-/* The same for any metric. */
+/* Returns 1 if a sample of any metric passes the filter, 0 if none does, or a negative errno. */
 static int any_passes(const struct profile *p, const struct profile_filter *f)
 {
     int r = 0;

@@ -31,7 +31,8 @@ bool target_begin(struct vm *ret, const struct command *self, void *options, int
                   struct operands *ret_operands, int *ret_status);
 /*
  * Sends a message (see agent_message) and prints the messages in the answer. what: what fails if
- * the message does, for the complaint. Returns 0, or the exit status after a complaint that names
+ * the message does, for the complaint. load: whether to load the agent if the VM does not have it,
+ * as in the functions below. Returns 0, or the exit status after a complaint that names
  * the VM.
  */
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,

@@ -181,10 +181,6 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
 
 /* ---- what answers have in common */
 
-/*
- * Writes a metric's sums: "cpu_samples" and "cpu_ns", the number of samples without a time, the
- * number of readings of a clock, and the time that was computed from these readings.
- */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum)
 {
     char key[64];

@@ -304,7 +304,7 @@ const char *ask_metric_name(const char *name)
     return strcmp(name, "samples") == 0 ? "cpu" : name;
 }
 
-/* Checks that a metric exists. Other programs may send types with other names. */
+/* Other programs may send types with other names, which exist if the store has them. */
 int ask_check_metric(struct asker *a)
 {
     struct fleet_choice all = {.tenant = a->tenant};

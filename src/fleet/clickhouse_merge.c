@@ -339,7 +339,7 @@ int clickhouse_merge_on(struct clickhouse_store *s, const char *host, struct buf
     return r;
 }
 
-/* Merges on all servers. Servers that are down do not prevent merging on the others. */
+/* Servers that are down do not prevent merging on the others. */
 int clickhouse_merge(struct store *store, struct buf *why)
 {
     struct clickhouse_store *s = (struct clickhouse_store *)store;

@@ -19,10 +19,6 @@ static const char *copy_text(struct store_read *r, struct cursor *c)
     return arena_copy(&r->arena, text.data, text.len);
 }
 
-/*
- * Runs a SELECT and visits each row of its answer. The visitor reads the row with the cursor, and
- * returns 0 or a value that ends the reading.
- */
 int clickhouse_each_row(struct store_read *r, struct buf *sql,
                         int (*visit)(void *context, struct cursor *row), void *context)
 {
@@ -188,7 +184,6 @@ int clickhouse_read_series(struct store_read *r, int (*visit)(void *, const stru
 
 /* ---- conditions */
 
-/* Writes " AND series IN (...)" unless all series are chosen. */
 void clickhouse_put_series(struct store_read *r, struct buf *sql)
 {
     if (r->all_series)
@@ -223,7 +218,6 @@ bool clickhouse_choice_is_empty(const struct store_read *r)
     return !r->series.len || (r->choice->request && !r->request_name_of.len);
 }
 
-/* Writes the condition for a span, in the times that the tables have. */
 void clickhouse_put_span(struct buf *sql, const struct store_span *span)
 {
     buf_printf(sql, " start >= %" PRId64 " AND start < %" PRId64,

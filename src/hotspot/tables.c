@@ -72,7 +72,7 @@ static int read_form(const struct hotspot_image *image, const struct table *t,
     return 0;
 }
 
-/* The same as read_entry without copies, for an image in place. */
+/* Reads an entry as read_entry does, but without copies, from an image in place. */
 static int entry_in_place(const struct table *t, const struct entry_form *f, const char *at,
                           struct table_entry *ret)
 {

@@ -150,7 +150,6 @@ static struct jfr_slot *slot_take(struct jfr_writer *w)
     return NULL;
 }
 
-/* Begins an event. On failure nothing is counted yet, and *ret_reason says why. */
 at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room,
                                 struct jfr_event *ret, enum lost_reason *ret_reason)
 {

@@ -86,7 +86,7 @@ static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor
 }
 
 /*
- * The same for frames whose fields are all compressed numbers, if enough bytes follow for any of
+ * Reads the fields of a frame that are all compressed numbers. Enough bytes must follow for any of
  * them.
  */
 static void read_longs(const struct type *t, struct cursor *c, struct raw_frame *ret)

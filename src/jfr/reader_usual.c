@@ -248,7 +248,10 @@ static int64_t external_name(struct recording *r, const char *s)
     return name;
 }
 
-/* The same for the number of a text. Each text is converted once. */
+/*
+ * Returns the number of a class's external name, given the number of the internal one. Each is
+ * converted once.
+ */
 static int64_t class_name(struct recording *r, int64_t internal)
 {
     if (internal < 0)

@@ -35,7 +35,7 @@ struct natives_client {
  * not reported. Returns 0 or -ENOTSUP.
  */
 int natives_watch(void) must_check;
-/* The class file engine found that the JIT may replace this native method. */
+/* Records that the JIT may replace this native method. */
 void natives_intrinsic(struct str class_name, struct str method);
 /*
  * Permanently binds all methods, including later ones. Called once in the live phase by a native

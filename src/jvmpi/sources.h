@@ -7,7 +7,7 @@
 /* methods.c */
 jint methods_enable(JNIEnv *env);
 jint layer_compiled_enable(JNIEnv *env);
-/* The method's class was unloaded; the end of its code is not reported. */
+/* Forgets a method whose class was unloaded: the end of its code is not reported. */
 void layer_compiled_forget(jmethodID method);
 jint layer_instructions_enable(JNIEnv *env);
 extern const struct vm_callbacks compiled_load_events, compiled_unload_events;

@@ -89,9 +89,9 @@ typedef VEC(jobject) object_vec;
  */
 bool threads_show(JNIEnv *self, const reported_thread_vec *list, object_vec *held) must_check;
 void threads_hide(JNIEnv *self, object_vec *held);
-/* The calling thread begins to wait in Object.wait, or has waited (NULL). */
+/* Records on which object the calling thread waits in Object.wait; NULL: no longer on any. */
 void thread_waits_on(JNIEnv *env, jobject object);
-/* The calling thread has taken a raw monitor. */
+/* Records that the calling thread has taken a raw monitor. */
 void thread_took_monitor(void);
 /* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
 jobjectID thread_waited_object(JNIEnv *env);
@@ -124,7 +124,7 @@ void threads_resume_all(void);
  */
 void layer_vm_ends(JNIEnv *env);
 
-/* Returns whether the VM waits for callbacks when it ends, as above. */
+/* Returns whether this VM waits for callbacks when it ends (layer_vm_ends). */
 static inline bool layer_end_waits(void)
 {
     return vm.version >= 26;

@@ -26,7 +26,10 @@ void layer_traces_release(struct layer_traces *t);
  * Returns the environment of a thread, given the id of its object, or NULL when it is not included.
  */
 JNIEnv *traces_env(const struct layer_traces *t, jlong thread);
-/* Returns the same for hidden threads alone. */
+/*
+ * Returns the environment of a hidden thread, given the id of its object, or NULL when it is not
+ * included.
+ */
 JNIEnv *traces_hidden_env(const struct layer_traces *t, jlong thread);
 /* Returns a frame's number in the thread's trace, or -1 when another method runs there by now. */
 jint traces_frame(const struct layer_traces *t, jlong thread, jint depth, jmethodID method);

@@ -252,7 +252,7 @@ static bool read_counters(struct vm *vm)
     return true;
 }
 
-/* Reads the same for a VM that publishes nothing. */
+/* Reads the version, flags and arguments of a VM that publishes no counters. */
 static void read_unpublished(struct vm *vm)
 {
     struct vm_flags flags;

@@ -332,7 +332,6 @@ int timeline_nodes_in(struct timeline_builder *b, const char *path)
     return r;
 }
 
-/* Appends a node to a thread at the current time. Returns its number. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context)
 {
@@ -363,7 +362,6 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
     return number;
 }
 
-/* The same as timeline_node_add, with the context given by its parts. */
 int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                            uint32_t object, uint32_t stack, uint32_t other)
 {
@@ -388,7 +386,7 @@ int timeline_node_other(struct timeline_builder *b, uint32_t n, uint32_t other)
     return context < 0 ? (int)context : 0;
 }
 
-/* Records what caused node n. An interaction refers back to the first node that it caused. */
+/* An interaction refers back to the first node that it caused. */
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
                    bool inferred)
 {
@@ -405,8 +403,8 @@ void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, ui
 }
 
 /*
- * The same for a monitor that was handed over. If the thread released it before the receiver began
- * to wait, it was not the owner: the record of owners was stale, and the cause is unknown.
+ * If the thread released the lock before the receiver began to wait, it was not the owner: the
+ * record of owners was stale, and the cause is unknown.
  */
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
                            uint32_t release, bool inferred)
@@ -431,8 +429,8 @@ void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starte
 }
 
 /*
- * Gives a thread that is not known to run its first node. The thread may be new: another thread
- * that waited for a lock named it as the owner before the thread's own first event.
+ * The thread may be new: another thread that waited for a lock named it as the owner before the
+ * thread's own first event.
  */
 int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
 {

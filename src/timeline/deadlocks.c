@@ -64,10 +64,9 @@ static int move_back(struct timeline_builder *b, uint32_t n)
 }
 
 /*
- * Finds cycles among the threads that wait at the end: a thread waits for a lock whose owner waits
- * for a lock, and so on. The owners are those recorded last; a cycle that did not really exist
- * would have dissolved before the end. *ret_unknown: threads that wait for a monitor whose owner is
- * unknown, which may be in cycles that are not found.
+ * In a cycle each thread waits for a lock whose owner waits for a lock, and so on. The owners are
+ * those recorded last; a cycle that did not really exist would have dissolved before the end. A
+ * thread that waits for a monitor whose owner is unknown may be in a cycle that is not found.
  */
 int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles, uint32_t *ret_unknown)
 {

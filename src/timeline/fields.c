@@ -86,7 +86,6 @@ static int slot_of(const struct loader *l, enum field f)
     return slot >= 0 && l->row->damaged ? REC_BY_NAME : slot;
 }
 
-/* Returns a whole number, or 0 if there is none. */
 int64_t field_number(const struct loader *l, enum field f)
 {
     int slot = slot_of(l, f);

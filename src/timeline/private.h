@@ -164,7 +164,7 @@ int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_
 int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
 /*
  * Records that node n ends a wait, for the reason `edge`, caused by the node `waker` or by none
- * (TL_NONE).
+ * (TL_NONE). inferred, here and below: the recording does not show the cause directly.
  */
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
                    bool inferred);

@@ -107,7 +107,7 @@ static void add_each(const struct timeline_view *v, uint32_t thread, uint64_t i,
             view_end(v, thread, i) - view_time(v->states.at[i]);
 }
 
-/* Does the same, using marks as far as possible. */
+/* Adds the time of the states i to j - 1, using marks as far as possible. */
 static void add_states(const struct timeline_view *v, uint32_t thread, uint64_t i, uint64_t j,
                        uint64_t sum[STATES])
 {

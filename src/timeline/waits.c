@@ -44,7 +44,7 @@ int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32
     return timeline_node_with(b, owner, TL_HANDOFF, object, TL_NONE, receiver);
 }
 
-/* Begins a wait of any kind. A wait within a wait of the same kind is part of it. */
+/* A wait within a wait of the same kind is part of it. */
 int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind)
 {
     struct activity *d = &b->activity.data[e->thread];
@@ -71,10 +71,6 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     return n;
 }
 
-/*
- * Ends the innermost wait if it is of this kind. Returns the node after it, or TL_NONE when there
- * is nothing to end.
- */
 int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                          enum tl_kind or_kind)
 {

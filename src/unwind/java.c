@@ -363,8 +363,8 @@ static bool leave_to_continuation_entry(struct walk *k)
 }
 
 /*
- * The same without that record: above the entry, whose size is not known, there are a frame pointer
- * and a return address.
+ * Leaves to the same frame without that record, by searching the stack: above the entry, whose size
+ * is not known, there are a frame pointer and a return address.
  */
 static bool scan_to_continuation_entry(struct walk *k)
 {

@@ -295,10 +295,7 @@ static void fetch_stack(uint64_t sp)
         __builtin_prefetch((const void *)(uintptr_t)at);
 }
 
-/*
- * Prefetches everything that a walk begins with: it is used so rarely that the caches no longer
- * hold it.
- */
+/* This data is used so rarely that the caches no longer hold it. */
 at_each_sample void walker_fetch(const struct walker *w, const void *context)
 {
     struct registers r = {0};
@@ -310,7 +307,7 @@ at_each_sample void walker_fetch(const struct walker *w, const void *context)
         __builtin_prefetch(site_at(w->sites, walk_top_key(r.pc)));
 }
 
-/* The same for what belongs to the thread. */
+/* Prefetches what a walk reads of the thread. */
 static void fetch_thread(const struct walker *w, uint64_t thread)
 {
     const struct hotspot_layout *l = &w->layout;

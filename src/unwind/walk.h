@@ -148,8 +148,8 @@ void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 /*
  * Walks the stack of the calling thread. context is the signal's ucontext_t; NULL starts at the
  * thread's last Java frame, for callers in a JVM TI callback or native method. env is this thread's
- * JNIEnv, NULL in a thread that is not a Java thread. Returns the number of frames, at most max,
- * innermost first. Async-signal-safe.
+ * JNIEnv, NULL in a thread that is not a Java thread. flags: WALK_WITH_NATIVE, WALK_TO_HEAP.
+ * Returns the number of frames, at most max, innermost first. Async-signal-safe.
  */
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
                     struct walk_frame *frames, unsigned max, struct walk_end *ret_end);

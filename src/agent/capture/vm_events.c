@@ -295,7 +295,7 @@ static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader)
     return copy;
 }
 
-/* Also reports classes that are never linked, which may keep their loader from being unloaded. */
+/* Reports classes that are never linked as well; they may keep their loader from being unloaded. */
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
 {
     const struct thread *self = threads_self(jni);

@@ -167,9 +167,9 @@ static void change_thread(void)
 }
 
 /*
- * Offers a new class to clients of loaded classes before any of its code has run. If the class has
- * not been linked, transforming it links it first; a transformation inside that one would start
- * from code that is already changed, and change it again.
+ * None of the class's code has run yet. If the class has not been linked, transforming it links it
+ * first; a transformation inside that one would start from code that is already changed, and change
+ * it again.
  */
 void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {

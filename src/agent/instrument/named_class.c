@@ -108,7 +108,10 @@ jclass named_class(JNIEnv *jni, const char *name, const struct wanted_member *me
     return s.found;
 }
 
-/* Writes "pkg.Class.f(int)" if the class declares such a method; inherited is as above. */
+/*
+ * Writes "pkg.Class.f(int)" if the class declares such a method; inherited is as in
+ * declares_method.
+ */
 static bool put_declared(jclass c, const char *method, bool inherited, struct buf *ret)
 {
     _cleanup_free_ char *signature = shown_class_signature(c);
@@ -120,7 +123,7 @@ static bool put_declared(jclass c, const char *method, bool inherited, struct bu
     return true;
 }
 
-/* The same for the interfaces of a class and those above them. */
+/* Writes such a method of the interfaces of a class, or of those above them. */
 static bool from_interface(JNIEnv *jni, jclass c, const char *method, unsigned depth,
                            struct buf *ret)
 {

@@ -135,8 +135,8 @@ at_each_sample struct thread *slot_thread(struct sampler_slot *slot)
 /* ---- timers ---- */
 
 /*
- * Returns the clock of a thread's CPU time, numbered as in the kernel
- * (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per thread).
+ * Clocks are numbered as in the kernel (include/linux/posix-timers_types.h: CPUCLOCK_SCHED, per
+ * thread).
  */
 clockid_t slot_clock(pid_t tid)
 {

@@ -71,8 +71,8 @@ enum { PLACES_LOG2 = 15 };
 
 static _Atomic uint32_t places[1 << PLACES_LOG2];
 /*
- * The same by the number that Java gave a thread, and by serial, because thousands of threads may
- * be looked up in a row.
+ * The index where an entry was last found, by the number that Java gave a thread, and by serial,
+ * because thousands of threads may be looked up in a row.
  */
 static _Atomic uint32_t id_places[1 << PLACES_LOG2], serial_places[1 << PLACES_LOG2];
 

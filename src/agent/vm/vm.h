@@ -53,8 +53,8 @@ extern struct vm vm;
 extern __thread bool vm_beginning;
 
 /*
- * Creates the JVM TI environment, once per process. Returns 0, or -ENOTSUP when the VM has none or
- * refuses the callbacks.
+ * Creates the JVM TI environment, once per process. attached: the VM was running already, so its
+ * live phase has begun. Returns 0, or -ENOTSUP when the VM has none or refuses the callbacks.
  */
 int vm_open(JavaVM *java, bool attached) must_check;
 

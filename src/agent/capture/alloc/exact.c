@@ -109,8 +109,8 @@ static void settle(JNIEnv *jni)
 }
 
 /*
- * Also releases what ended threads own, because their pending objects refer to sites of this
- * session.
+ * Forgets all counts, and releases what ended threads own, because their pending objects refer to
+ * sites of this session.
  */
 static void forget_all(JNIEnv *jni)
 {
@@ -169,7 +169,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
-/* Also when the VM ends without a stop, nothing more is counted. */
+/* If the lock stays held while the VM ends, stop is not called, so counting ends here. */
 static bool reachable(void)
 {
     bool is = sites_reachable();

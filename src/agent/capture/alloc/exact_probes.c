@@ -331,8 +331,8 @@ static void sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct al
 }
 
 /*
- * The same for a stack that is already known. The class is then initialized, because the `new` has
- * created an object before.
+ * Samples an object whose stack is already known. The class is then initialized, because the `new`
+ * has created an object before.
  */
 static void sample_known(struct alloc_block *b, uint32_t point, struct alloc_counter *c,
                          const struct site_lookup *lookup)

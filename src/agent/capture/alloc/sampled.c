@@ -174,7 +174,10 @@ void alloc_samples_reduce(unsigned level)
     sites_unlock();
 }
 
-/* The same when exact counts are recorded as well. Requires the lock. */
+/*
+ * Sets the next interval when exact counts are recorded as well: only a part of what is allocated
+ * is sampled. Requires the lock.
+ */
 static void keep_part(void)
 {
     if (++pace.in_round < ROUND)

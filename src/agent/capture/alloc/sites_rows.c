@@ -88,17 +88,12 @@ static struct estimate reckon_error(const struct site_row *r)
     return e;
 }
 
-/* To be called when the rows are complete. */
 void sites_know_errors(struct site_rows *r)
 {
     for (size_t i = 0; i < r->rows.len; i++)
         r->rows.data[i].error = reckon_error(&r->rows.data[i]);
 }
 
-/*
- * Returns the value by which rows are ranked when live bytes are requested. Rows whose figure is
- * below its error come last.
- */
 double sites_certain_bytes(const struct site_row *r)
 {
     return r->live.bytes < r->error.bytes ? 0 : r->live.bytes;
@@ -410,10 +405,6 @@ struct hprof_heap_totals sites_totals(const struct site_rows *r)
                                       sites_rounded(all.bytes), sites_rounded(all.objects)};
 }
 
-/*
- * Returns the standard error of all live bytes, derived from the tracked objects if there are more
- * than a few.
- */
 double sites_error_of_all(const struct site_rows *r)
 {
     double variance = 0, unseen = 0;

@@ -57,14 +57,20 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
  * lineno=n, into one row. Returns 0, or a negative value when out of memory.
  */
 int sites_merge_rows(struct session *s, JNIEnv *jni, struct site_rows *r);
-/* Sets the standard error of each row's live objects. */
+/* Sets the standard error of each row's live objects. The rows must be complete. */
 void sites_know_errors(struct site_rows *r);
 /* Orders the rows as the report ranks them. */
 void sites_sort(struct site_rows *r);
-/* Returns the lower bound of the row's live bytes, given their standard error. */
+/*
+ * Returns the lower bound of the row's live bytes, given their standard error. Rows are ranked by
+ * it when live bytes are requested, so those whose figure is below its error come last.
+ */
 double sites_certain_bytes(const struct site_row *r);
 struct hprof_heap_totals sites_totals(const struct site_rows *r);
-/* Returns the standard error of all live bytes. */
+/*
+ * Returns the standard error of all live bytes, derived from the tracked objects if there are more
+ * than a few.
+ */
 double sites_error_of_all(const struct site_rows *r);
 /*
  * Returns the descriptor of the class of a site's objects. It stays valid until the session ends.

@@ -62,14 +62,12 @@ void alloc_settle(JNIEnv *jni)
 }
 
 /*
- * Estimates the variance of a sum of live objects of a site, given the sums of the squared weights
- * of all tracked objects and of those alive, and the variance of the site's count. A stratum always
- * has one tracked object; which site it belongs to and whether it is alive are random. With the
- * share p of those alive, the variance is at most p (1 - p) of the squares, and p^2 of the count's
- * variance. That is estimated from successive strata, because half of the squared difference
- * between two of them has their variance as its mean; so a count that is divided by time or by
- * thread has no variance. The VM samples each object independently, so that the number of samples
- * varies as well.
+ * A stratum always has one tracked object; which site it belongs to and whether it is alive are
+ * random. With the share p of those alive, the variance is at most p (1 - p) of the squares, and
+ * p^2 of the count's variance. That is estimated from successive strata, because half of the
+ * squared difference between two of them has their variance as its mean; so a count that is divided
+ * by time or by thread has no variance. The VM samples each object independently, so that the
+ * number of samples varies as well.
  *
  * Few tracked objects say little about p: one is alive or not, which would leave no variance. The
  * share of all objects of the site that are alive therefore counts like one of them.

@@ -251,7 +251,6 @@ static void report_java(void)
     events.java_ns = java_ns;
 }
 
-/* Writes the CPU time of threads that are not sampled, from time to time and at the end. */
 void cpu_events_report_times(const struct session *s, bool end)
 {
     enum { LEAST_NS = 1000000 };

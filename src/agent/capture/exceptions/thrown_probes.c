@@ -20,7 +20,7 @@
 
 #define PROBE "java/lang/JvmscopeThrown"
 
-/* The same values as in the probe class. */
+/* The probe class has the same values. */
 enum { THREADS = 1 << 14, SITES_MAX = 1 << 16 };
 
 /*

@@ -47,7 +47,6 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     atomic_store(&t->java_id, 0);
 }
 
-/* due: when the scheduled task should have begun, in ns; 0: unknown. */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t due)
 {

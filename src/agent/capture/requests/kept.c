@@ -136,10 +136,6 @@ bool follow_is_kept(uint64_t token)
     return kept && seqlock_stamp_holds(&r->token, token);
 }
 
-/*
- * Handles a work or child that has ended: writes it now, keeps it until its request ends, or drops
- * it.
- */
 void follow_keep(uint64_t token, const struct piece *p)
 {
     struct request *r = follow_request(token);

@@ -79,7 +79,7 @@ bool point_calls(const struct instrument_class *c, const char *owner, const char
                  const char *descriptor);
 /*
  * Makes each call of the method a request. The code `first` leaves the request's token on the
- * stack; `status` pushes an int, or is NULL.
+ * stack; `status` leaves it there and pushes an int, or is NULL.
  */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status);
 

@@ -88,10 +88,6 @@ bool point_calls(const struct instrument_class *c, const char *owner, const char
     return false;
 }
 
-/*
- * Inserts the probes of a request. The code `first` leaves the request's token on the stack;
- * `status` leaves the token there and pushes an int, or is empty.
- */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
 {
     _cleanup_(buf_release) struct buf last = BUF(64);

@@ -40,7 +40,6 @@ static uint32_t *spare_of(const struct record_pool *p)
     return &spare.record[p->kind];
 }
 
-/* Returns the index of a free record, or -1. */
 int64_t follow_take(struct record_pool *p)
 {
     uint32_t *mine = spare_of(p);
@@ -92,10 +91,6 @@ void follow_give_spare(void)
     }
 }
 
-/*
- * Locks a request; the lock is held only while a piece is copied. A waiter may wait longer, because
- * the holder may have lost its processor.
- */
 void follow_lock(struct request *r)
 {
     while (atomic_flag_test_and_set_explicit(&r->busy, memory_order_acquire))

@@ -97,7 +97,6 @@ struct work_slot follow_slot(uint64_t java_id)
     return s;
 }
 
-/* Returns the calling thread's entry, and adds it if necessary. */
 struct work_slot follow_claim(JNIEnv *jni, uint64_t java_id)
 {
     struct work_slot found = follow_slot(java_id);
@@ -207,7 +206,6 @@ static void work_end(struct work *w, struct work_slot s, uint64_t now)
     show_innermost(s);
 }
 
-/* Returns the innermost of the calling thread's works in progress that `is` selects, or NULL. */
 struct work *follow_find(struct work_slot s, follow_is is, uint64_t what)
 {
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
@@ -221,10 +219,6 @@ bool follow_is_number(const struct work *w, uint64_t number)
     return ((struct work *)w)->number == number || w->in_slot == number;
 }
 
-/*
- * Returns whether the work is the call in which the request began, or the one in which its server
- * continues it.
- */
 bool follow_is_entry(const struct work *w, uint64_t token)
 {
     return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
@@ -235,7 +229,6 @@ bool follow_is_outermost(const struct work *w, uint64_t none)
     return !follow_work(w->outer);
 }
 
-/* Ends the calling thread's work that `is` selects, if there is one. */
 void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
 {
     struct work_slot s = follow_slot(java_id);

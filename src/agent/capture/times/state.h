@@ -56,5 +56,5 @@ int times_costs_begin(jclass probes) must_check;
 void times_costs_leave_tree(void);
 /* Measures again, and keeps what is better than before. */
 void times_costs_measure(JNIEnv *jni);
-/* Does so in less time, and nothing once several attempts have found nothing better. */
+/* Measures in less time, and not at all once several attempts have found nothing better. */
 void times_costs_refine(JNIEnv *jni);

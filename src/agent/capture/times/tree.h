@@ -204,8 +204,9 @@ struct times_paths {
 };
 
 /*
- * Overwrites *ret with the merged paths; the time of calls that have not returned counts until
- * `now`. While threads run, the figures are approximate. Returns 0 or -ENOMEM.
+ * Overwrites *ret with the merged paths, those of each thread separately if by_thread; the time of
+ * calls that have not returned counts until `now`. While threads run, the figures are approximate.
+ * Returns 0 or -ENOMEM.
  */
 int times_merge(const struct times_tree *t, bool by_thread, uint64_t now,
                 struct times_paths *ret) must_check;

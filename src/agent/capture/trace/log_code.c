@@ -95,7 +95,6 @@ static void find_name(const struct edit *e, uint32_t pc, const char *name, const
     }
 }
 
-/* Removes .length from the end of a path, which may be the whole path. */
 bool log_take_length(char *path)
 {
     char *dot = strrchr(path, '.');

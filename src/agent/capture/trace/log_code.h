@@ -26,5 +26,8 @@ enum { LOG_TEXT_MAX = 8 << 10 };
  */
 int log_insert(const struct instrument_class *c, struct edit *e, const struct log_spec *spec,
                uint32_t pc) must_check;
-/* Cuts ".length" off the end of a path. Returns whether the path ended with it. */
+/*
+ * Removes ".length" from the end of a path, or "length" if that is the whole path. Returns whether
+ * the path ended with it.
+ */
 bool log_take_length(char *path);

@@ -50,7 +50,10 @@ bool trace_method_matches(const struct traced_method *m, const char *pattern);
  */
 bool trace_any_matches(const struct traced_methods *t, const char *pattern, unsigned patterns);
 
-/* Returns the number of a method, which is added if it is new, or -ENOMEM. */
+/*
+ * Returns the number of a method, which is added if it is new, or -ENOMEM. has_this: it is not
+ * static, so the first value of its records is `this`.
+ */
 int trace_method_add(struct traced_methods *t, struct str class_name, struct str name,
                      struct str descriptor, bool has_this);
 

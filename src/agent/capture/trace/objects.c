@@ -168,7 +168,10 @@ static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct sh
     return s->n ? 1 + (int)s->n : 0;
 }
 
-/* The same for a class whose contents are known, or that has such a superclass. */
+/*
+ * Finds what to record of objects of a class whose contents are known, or that has such a
+ * superclass. Returns the number of longs in `out`; 0: nothing.
+ */
 static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
     char name[512], below[512] = "";

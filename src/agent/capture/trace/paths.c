@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The same values as in JvmscopeTrace.java. */
+/* JvmscopeTrace.java has the same values. */
 enum { NAMES_MAX = 256, STATICS_MAX = 64, STEPS_MAX = 16 };
 
 enum { NO_FIELD = -1 };
@@ -397,7 +397,10 @@ static bool find_static(void *context, jclass c, struct str name)
 static bool missing_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why);
 
-/* The same for the rest of the path after its first field, which has been found. */
+/*
+ * Returns whether the rest of the path, after its first field, which has been found, cannot exist;
+ * `why` receives the reason.
+ */
 static bool missing_after(const struct search *s, const char *path, struct buf *why)
 {
     const char *rest = strchr(path, '.'), *type = s->signature;

@@ -379,8 +379,8 @@ static bool is_of_agent(const struct trace_record *r)
 }
 
 /*
- * The same when the class itself is a parameter of a method: the VM asks a class's loader whether
- * it may be used.
+ * Returns whether a parameter of the call is a class of the agent: the VM asks the loader of a
+ * class with probes whether the class of the probes may be used.
  */
 static bool has_class_of_agent(const struct traced_method *m, const struct trace_record *entry)
 {

@@ -164,8 +164,8 @@ void trace_report_rule(unsigned i, const char *why, trace_report *f, void *conte
 }
 
 /*
- * The same for each pattern separately, because perhaps only methods of the other patterns can meet
- * the condition.
+ * Reports each pattern of rule i for whose methods the condition can never hold, separately,
+ * because perhaps only methods of the other patterns can meet it.
  */
 static void each_unsatisfiable_pattern(JNIEnv *jni, unsigned i, enum fit_when when, bool unreported,
                                        trace_report *f, void *context)

@@ -299,8 +299,8 @@ uint64_t collections_counted(void)
 }
 
 /*
- * Begins to count pauses by the collectors' counters. All collectors but Shenandoah count each
- * pause once; ZGC of JDK 11 counts none. A pause that begins while this is called is counted too.
+ * All collectors but Shenandoah count each pause once; ZGC of JDK 11 counts none. A pause that
+ * begins while this is called is counted too.
  */
 void collections_count(void)
 {
