@@ -67,7 +67,8 @@ static const struct export_format *format_named(const char *name)
     return NULL;
 }
 
-/* Returns whether a page has something to show of a recording, besides what page_members() writes.
+/*
+ * Returns whether a page has something to show of a recording, besides what page_members() writes.
  */
 static bool shows_anything(const struct profile *p, const char *path)
 {

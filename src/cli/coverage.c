@@ -65,7 +65,8 @@ static int read_recording(struct coverage *c, const char *path, bool several,
                           : ret->part ? CONTENTS_OF_A_PART
                                       : "no class that is covered was loaded before the recording "
                                         "ended or was cut");
-    /* A run in which no class was reached adds nothing to the others; any other file is a mistake.
+    /*
+     * A run in which no class was reached adds nothing to the others; any other file is a mistake.
      */
     status = ret->asked && several ? 0 : status;
     ret->any |= any;

@@ -214,8 +214,10 @@ static void store(struct hotspot_layout *layout, const struct group *g, const st
         *(int32_t *)member = (int32_t)value;
 }
 
-/* HotSpot's own major version is 25 in JDK 8; the code cache with one heap distinguishes it from
- * JDK 25. */
+/*
+ * HotSpot's own major version is 25 in JDK 8; the code cache with one heap distinguishes it from
+ * JDK 25.
+ */
 static int find_version(const struct hotspot_image *image, const struct search *s, int *ret)
 {
     size_t heap = 0, major = 0;

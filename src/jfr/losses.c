@@ -194,7 +194,8 @@ static struct jfr_loss_row row_of_loss(struct jfr_writer *w, size_t loss)
     return row;
 }
 
-/* Sets the time after which all happened that a counter has counted and that is not reported yet.
+/*
+ * Sets the time after which all happened that a counter has counted and that is not reported yet.
  */
 static void lower_bound(struct loss_counter *c, uint64_t ns)
 {

@@ -270,7 +270,8 @@ double rec_real(const struct rec_object *o, const char *path, double otherwise);
 const char *rec_string(const struct rec_object *o, const char *path, const char *otherwise);
 /* Returns a field with a time unit in nanoseconds: a duration, or a time since 1970. */
 int64_t rec_ns(const struct rec_object *o, const char *path, int64_t otherwise);
-/* Returns a number with a unit of time in nanoseconds, as rec_ns does; any other number unchanged.
+/*
+ * Returns a number with a unit of time in nanoseconds, as rec_ns does; any other number unchanged.
  */
 int64_t rec_value_ns(const struct rec_object *o, const struct rec_value *v);
 

@@ -25,7 +25,8 @@ struct thread_entry {
     atomic_bool locked;                     /* it holds a lock of the layer, or waits for one */
     atomic_bool reported;                   /* THREAD_START has reported it */
     atomic_bool ending;                     /* its handler of THREAD_END runs or has returned */
-    /* Odd while the thread reports something (layer_report_begin); each report has another number.
+    /*
+     * Odd while the thread reports something (layer_report_begin); each report has another number.
      */
     _Atomic unsigned reporting;
     atomic_bool asked;        /* a request has reported it to the agent */

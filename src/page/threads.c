@@ -343,7 +343,8 @@ static int answer_at(struct page_threads *s, const struct server_request *q,
     uint32_t node = timeline_view_at(s->view, (uint32_t)thread, server_number(q, "time", 0));
     if (node != TL_NONE)
         return answer_node(s, node, reply);
-    /* Before the first event of a thread nothing is known of it; browsers report 404 as an error.
+    /*
+     * Before the first event of a thread nothing is known of it; browsers report 404 as an error.
      */
     buf_string(&reply->body, "null");
     reply->type = "application/json";

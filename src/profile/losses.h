@@ -58,7 +58,8 @@ struct twice {
     uint64_t events;
 };
 
-/* Something that was to be recorded and that the system did not permit (jvmscope.Missing events).
+/*
+ * Something that was to be recorded and that the system did not permit (jvmscope.Missing events).
  */
 struct missing {
     char *capture, *what, *reason; /* "cpu", "no kernel frames", "perf_event_open is refused" */

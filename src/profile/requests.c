@@ -424,7 +424,8 @@ static void on_class_load(struct reading *r)
     add_span(r, SPAN_CLASS_LOAD, thread_field(r, "eventThread"), text_of(r, c ? c->name : NULL));
 }
 
-/* Reads the sampling interval. Our agent's setting is `interval`, without a type's name before it.
+/*
+ * Reads the sampling interval. Our agent's setting is `interval`, without a type's name before it.
  */
 static void on_setting(struct reading *r)
 {

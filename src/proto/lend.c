@@ -78,7 +78,8 @@ static int become(const struct vm *vm, bool as_root)
     int r = namespace_join(vm, "user", CLONE_NEWUSER);
     if (r == 0)
         r = set_capabilities(false);
-    /* After a change of user, its new user may inspect the process only once it is dumpable again.
+    /*
+     * After a change of user, its new user may inspect the process only once it is dumpable again.
      */
     return r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : r;
 }

@@ -14,8 +14,10 @@
 
 #include <pthread.h>
 
-/* WINDOW: how many nodes are not packed yet; UNPACKED_MAX: how many blocks may be unpacked at a
- * time */
+/*
+ * WINDOW: how many nodes are not packed yet; UNPACKED_MAX: how many blocks may be unpacked at a
+ * time
+ */
 enum { NESTING = 6, PREFETCH = 16, WINDOW = 1 << 14, UNPACKED_MAX = 1024 };
 
 /* What a thread is doing, between events. */

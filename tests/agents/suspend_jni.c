@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The native half of tests/java/Suspended.java: stops threads wherever they are, as a debugger
- * does. */
+/*
+ * The native half of tests/java/Suspended.java: stops threads wherever they are, as a debugger
+ * does.
+ */
 #include <jvmti.h>
 
 static jvmtiEnv *ti;

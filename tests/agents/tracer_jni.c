@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native methods of tests/java/TracerContext.java: publishes a trace and a span as OTEP 4947 says.
+/*
+ * Native methods of tests/java/TracerContext.java: publishes a trace and a span as OTEP 4947 says.
  */
 #include <jni.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of a store of profiles: content hashes, blocks, time ranges, and tables.
+/*
+ * The parts of a store of profiles: content hashes, blocks, time ranges, and tables.
  */
 #include "tests.h"
 
@@ -566,8 +567,10 @@ static double chance(void)
     return (double)(x >> 11) / (double)(1ULL << 53);
 }
 
-/* The samples of one instance, whose shares differ from the others' by up to a tenth and which come
- * in bursts. */
+/*
+ * The samples of one instance, whose shares differ from the others' by up to a tenth and which come
+ * in bursts.
+ */
 static void draw_instance(struct batch *b, int64_t start_s, double of_method_9)
 {
     struct fleet_sample sample = {

@@ -567,8 +567,10 @@ static void types_that_are_held_are_described_once(void **state)
     assert_int_equal(metadata_written(), 2);
 }
 
-/* The types that are declared before the release are in the first metadata, and there are no
- * others. */
+/*
+ * The types that are declared before the release are in the first metadata, and there are no
+ * others.
+ */
 static void a_recording_that_holds_types_is_described_when_they_are_released(void **state)
 {
     struct jfr_writer *second;

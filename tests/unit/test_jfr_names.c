@@ -222,8 +222,10 @@ static void an_old_id_leads_to_nothing(void **state)
     assert_int_equal(counters.unresolved, before + 1);
 }
 
-/* A pool of a thousand entries, some of which each round uses, modelled by a table of when each was
- * last used. */
+/*
+ * A pool of a thousand entries, some of which each round uses, modelled by a table of when each was
+ * last used.
+ */
 static void a_pool_keeps_what_was_used(void **state)
 {
     enum { ENTRIES = 1000, ROUNDS = 300, KEEP = 3 };

@@ -655,8 +655,10 @@ static void work_and_keep(uint64_t *kept)
     jfr_traces_kept(w);
 }
 
-/* Memory for stacks is reused; each event has its own stack, and a stack that is still needed is
- * kept. */
+/*
+ * Memory for stacks is reused; each event has its own stack, and a stack that is still needed is
+ * kept.
+ */
 static void stacks_of_many_times_their_memory(void **state)
 {
     enum { STEPS = 50000, KEPT = 3 };

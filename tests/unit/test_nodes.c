@@ -170,7 +170,8 @@ static struct timeline *server(void)
     return t;
 }
 
-/* Threads that wait for each other keep their locks, although the recording's end ends the holds.
+/*
+ * Threads that wait for each other keep their locks, although the recording's end ends the holds.
  */
 static void deadlock_holds_to_the_end(void **state)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of requests: which parts are folded, how many there can be, and what is counted for
- * each. */
+/*
+ * Names of requests: which parts are folded, how many there can be, and what is counted for
+ * each.
+ */
 #include "agent/capture/requests/names.h"
 #include "agent/capture/requests/sql.h"
 #include "tests.h"

@@ -464,8 +464,10 @@ static void cpu_that_was_not_examined_is_stated(void **state)
     }
 }
 
-/* What a server does after its handler is attributed by means of the thread that ends the
- * request. */
+/*
+ * What a server does after its handler is attributed by means of the thread that ends the
+ * request.
+ */
 static void the_end_of_an_answer_is_of_the_thread_that_ends_it(void **state)
 {
     struct read f;

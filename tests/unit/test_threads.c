@@ -960,7 +960,8 @@ static void a_delay_is_throttled_as_far_as_the_container_was(void **state)
     assert_int_equal(path.states[PATH_SLEEP], ms(10));
 }
 
-/* Returns the CPU time that all analyses take for a thread that notifies n times and never waits.
+/*
+ * Returns the CPU time that all analyses take for a thread that notifies n times and never waits.
  */
 static clock_t time_of_instants(int n)
 {

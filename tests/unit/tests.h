@@ -10,8 +10,10 @@
 
 #include <cmocka.h>
 
-/* Whether the sanitizers are on, under which everything takes ten times as long: they look at what
- * is read and written, for which fewer rounds are enough. */
+/*
+ * Whether the sanitizers are on, under which everything takes ten times as long: they look at what
+ * is read and written, for which fewer rounds are enough.
+ */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1

@@ -49,7 +49,8 @@ struct dictionary {
     struct map thread_known; /* serial numbers that have been written */
     struct map class_times;  /* hash of a class's id and name -> how often it was unloaded */
     VEC(struct reported_class) reported_classes;
-    /* reported_classes.len and class_watch_unload_count() when unloaded classes were last searched
+    /*
+     * reported_classes.len and class_watch_unload_count() when unloaded classes were last searched
      */
     size_t seen_reported;
     uint64_t seen_unloads;

@@ -52,7 +52,8 @@ static int next_option(const struct session *s, const struct capture *capture, i
     return i;
 }
 
-/* Returns whether an option requests a capture. A capture may also be on because of --always alone.
+/*
+ * Returns whether an option requests a capture. A capture may also be on because of --always alone.
  */
 static bool is_asked_for(const struct session *s, const struct capture *capture)
 {
@@ -93,7 +94,8 @@ static int check_archive(const struct session *s, const struct capture *capture,
     return -ENOTSUP;
 }
 
-/* Checks, without side effects, whether the output, the VM and the option's value allow a capture.
+/*
+ * Checks, without side effects, whether the output, the VM and the option's value allow a capture.
  */
 static int check_capture(const struct session *s, const struct capture *capture, struct buf *why)
 {

@@ -101,7 +101,8 @@ void session_abandon(JNIEnv *jni);
  * recorded until then is still written.
  */
 void session_watch_time(const struct session *s);
-/* Returns whether the recording was ended early because records arrived faster than they are read.
+/*
+ * Returns whether the recording was ended early because records arrived faster than they are read.
  */
 bool session_is_shut(void);
 /* Drains the captures if that is due. A capture's save calls it between its events. */

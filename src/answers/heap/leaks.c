@@ -203,7 +203,8 @@ static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
     vec_release(&way);
 }
 
-/* Ends a line of the explanation, which becomes a note of the answer and a line of the whole text.
+/*
+ * Ends a line of the explanation, which becomes a note of the answer and a line of the whole text.
  */
 static void end_line(struct answer *a, struct buf *line, struct buf *text)
 {

@@ -15,7 +15,8 @@
 
 #define CATEGORY "jvmscope|Requests"
 
-/* A save writes this many bytes at most, so that a thousand names do not fill a file by themselves.
+/*
+ * A save writes this many bytes at most, so that a thousand names do not fill a file by themselves.
  */
 enum { SAVE_BYTES = 64 << 10, TEXT_MAX = 40 << 10 };
 

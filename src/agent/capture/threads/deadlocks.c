@@ -77,7 +77,8 @@ static struct {
 
     uint32_t n_reported;
     long search_ms;
-    /* The waits whose owners were read the last time, and the searches until they are read again.
+    /*
+     * The waits whose owners were read the last time, and the searches until they are read again.
      */
     VEC(struct known_wait {
         uint64_t id;
