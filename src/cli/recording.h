@@ -35,15 +35,10 @@ void recording_options(const struct capture_options *c, const char *output, cons
                        struct buf *ret);
 
 /*
- * Records whether the output exists already and is about to be overwritten, so that
- * recording_replaced and recording_announce can report it.
+ * Records whether the output, and its heap dumps, exist already and are about to be overwritten, so
+ * that replaced_words, recording_announce and recording_announce_dumps can report it.
  */
 void recording_note_older(const char *output);
-/*
- * Returns the addition to the output's name in a message which says that an older file is replaced,
- * or "".
- */
-const char *recording_replaced(const char *output);
 /*
  * Reports on standard error where an output is and which command shows it, its losses, and anything
  * requested that it lacks. c: what was recorded, or NULL if unknown. Returns 1 as contents_report

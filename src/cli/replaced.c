@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -64,4 +65,28 @@ bool replaced_check(const char *output, const char *as)
     snprintf(what, sizeof(what), "what is there is %s, and would be lost", words[found]);
     complain(output, what, "name another output, or remove the file");
     return false;
+}
+
+static char older[PATH_MAX];
+
+bool replaced_holds_something(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+void replaced_note(const char *output)
+{
+    snprintf(older, sizeof(older), "%s", replaced_holds_something(output) ? output : "");
+}
+
+const char *replaced_words(const char *output)
+{
+    return *older && strcmp(older, output) == 0 ? REPLACED_WORDS : "";
+}
+
+void replaced_announce(const char *output)
+{
+    if (*replaced_words(output))
+        fprintf(stderr, "jvmscope: wrote %s%s\n", output, REPLACED_WORDS);
 }

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 
 #define REPLACED_RING ".ring"
+/* What follows the name of an output that has taken the place of another file. */
+#define REPLACED_WORDS " in place of an older file"
 
 /*
  * Returns whether an output may be written: it does not exist, is empty or no regular file, or
@@ -14,3 +16,15 @@
  * REPLACED_RING for a ring.
  */
 bool replaced_check(const char *output, const char *as);
+
+/* Returns whether a path is a file that is not empty. */
+bool replaced_holds_something(const char *path);
+/*
+ * Remembers, for the functions below, whether a file that is not empty is about to be replaced. One
+ * output is remembered at a time.
+ */
+void replaced_note(const char *output);
+/* Returns REPLACED_WORDS if the output that was remembered replaces a file, otherwise "". */
+const char *replaced_words(const char *output);
+/* Prints that the output was written, for a command that is silent unless it replaced a file. */
+void replaced_announce(const char *output);

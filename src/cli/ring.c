@@ -101,7 +101,7 @@ static void report_part(const char *output, const struct jfr_ring_part *part, ui
     uint64_t lasts = (uint64_t)MAX(part->end_ns - part->start_ns, INT64_C(0));
     fprintf(stderr, "jvmscope: wrote %s (%s)%s: %s to %s (%s)", output,
             format_size(size, stat(output, &st) == 0 ? (uint64_t)st.st_size : 0),
-            recording_replaced(output), ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
+            replaced_words(output), ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
             ring_time(to, (uint64_t)part->end_ns / NS_PER_MS), format_duration(has, lasts));
     const char *shown_by =
         file_name_ends_in(output, ".jfr") ? contents_shown_by(output, NULL) : NULL;

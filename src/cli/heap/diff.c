@@ -17,16 +17,16 @@ static int cmd_heap_diff(const struct command *self, int argc, char **argv)
         complain("--index", "not for diff: each dump has an index of its own next to it", NULL);
         return 2;
     }
+    if (o.output && complain_of_input(o.output, operands.list, 2))
+        return 2;
+    if (o.output && !replaced_check(o.output, NULL))
+        return 2;
     _cleanup_(heap_freep) struct heap *before = NULL, *now = NULL;
     status = heap_open_index(&before, operands.list[0], &o);
     if (!status)
         status = heap_open_index(&now, operands.list[1], &o);
     if (status)
         return status;
-    if (o.output && complain_of_input(o.output, operands.list, 2))
-        return 2;
-    if (o.output && !replaced_check(o.output, NULL))
-        return 2;
     _cleanup_(buf_release) struct buf title = BUF(1 << 16);
     buf_printf(&title, "%s, compared with %s", operands.list[1], operands.list[0]);
     _cleanup_(answer_release) struct answer a = {.title = buf_str(&title)};

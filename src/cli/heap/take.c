@@ -177,7 +177,7 @@ static int take(const struct vm *vm, const char *pid, const char *output, bool a
         fprintf(stderr,
                 "jvmscope: wrote %s (%s, %.1f s)%s; see it with: jvmscope heap summary %s\n",
                 output, format_size(size, (uint64_t)st.st_size), (double)(now_ns() - start) / 1e9,
-                recording_replaced(output), output);
+                replaced_words(output), output);
     if (!fetch)
         close(partial.folder);
     return status;

@@ -8,6 +8,7 @@ import lab
 import pytest
 
 LOST = "and would be lost"
+OLDER = " in place of an older file"
 
 
 def run(*words):
@@ -65,10 +66,11 @@ def test_what_is_made_of_a_file_replaces_nothing_of_another_kind(jdk, tmp_path):
         for older in (None, b"", bytes(4096)):
             if older is not None:
                 out.write_bytes(older)
-            for _ in range(2):  # the second time in place of the first
+            for again in (bool(older), True):  # the second time in place of the first
                 code, _, printed = run(*verb, "-o", out, good)
                 assert code == 0 and out.stat().st_size > 4, (verb, extension, printed)
-        out.unlink()
+                assert (f"jvmscope: wrote {out}{OLDER}\n" in printed) == again, (verb, printed)
+            out.unlink()
     named = tmp_path / "without-extension"
     for _ in range(2):
         code, _, printed = run("convert", "-f", "jfr", "-o", named, good)
@@ -98,13 +100,20 @@ def test_what_a_running_vm_writes_replaces_nothing_of_another_kind(jdk, tmp_path
     dump = tmp_path / "x.hprof"
     for kind, text in others(tmp_path, "dump").items():
         refuses(dump, text, "heap", "dump", "-o", dump, pid)
-    for _ in range(2):
+    for again in (False, True):
         code, _, printed = run("heap", "dump", "-o", tmp_path / "heap", pid)
-        assert code == 0, printed
+        assert code == 0 and (OLDER in printed) == again, printed
+    for verb, files in (("summary", ["heap"]), ("classes", ["heap"]), ("diff", ["heap", "heap"])):
+        for extension in (".html", ".json"):
+            page = tmp_path / (verb + extension)
+            for again in (False, True):
+                code, _, printed = run("heap", verb, "-o", page, *(tmp_path / f for f in files))
+                assert code == 0, printed
+                assert (f"jvmscope: wrote {page}{OLDER}\n" in printed) == again, (verb, printed)
     for _ in range(2):
         code, _, printed = run("attach", "-t", "100ms", "-o", out, pid)
         assert code == 0, printed
-    assert "in place of an older file" in printed
+    assert OLDER in printed
 
     # A ring is dumped, and stopped, into what is no recording.
     for _ in range(2):
