@@ -10,6 +10,7 @@
 #include "hprof/writer.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum {
     FIRST_TRACE = 300000,
@@ -214,7 +215,21 @@ static uint64_t put_string(struct binary *b, uint32_t string, uint8_t from, uint
     return id;
 }
 
-static uint32_t put_class(struct binary *b, uint32_t name)
+/*
+ * Returns whether a frame belongs to a native library, such as libc.so.6: no part of the name of a
+ * Java class begins with a digit. The dots of a library separate no packages, and as slashes they
+ * would make a part such as /6 look like what a VM adds to the name of a hidden class.
+ */
+static bool is_of_library(const struct profile *p, const struct profile_frame *f)
+{
+    struct str name = profile_text(p, p->methods.data[f->method].class_name);
+    bool is = name.len > 3 && memcmp(name.data + name.len - 3, ".so", 3) == 0;
+    for (size_t i = 0; i + 1 < name.len && !is; i++)
+        is = name.data[i] == '.' && name.data[i + 1] >= '0' && name.data[i + 1] <= '9';
+    return is && f->kind == FRAME_NATIVE;
+}
+
+static uint32_t put_class(struct binary *b, uint32_t name, bool library)
 {
     bool added;
     uint64_t *serial = map_at(&b->classes, name, FIRST_CLASS + b->classes.len, &added);
@@ -224,7 +239,8 @@ static uint32_t put_class(struct binary *b, uint32_t name)
     }
     uint32_t n = (uint32_t)*serial;
     if (added)
-        hprof_load_class(&b->w, n, CLASS_OBJECTS + n, FIRST_TRACE, put_string(b, name, '.', '/'));
+        hprof_load_class(&b->w, n, CLASS_OBJECTS + n, FIRST_TRACE,
+                         library ? put_string(b, name, 0, 0) : put_string(b, name, '.', '/'));
     return n;
 }
 
@@ -245,8 +261,8 @@ static void put_trace(struct binary *b, uint32_t node)
             continue;
         uint64_t name = put_string(b, m->name, 0, 0), signature = put_string(b, m->signature, 0, 0);
         uint64_t file = put_string(b, m->file, 0, 0);
-        hprof_frame(&b->w, (uint64_t)number + 1, name, signature, file, put_class(b, m->class_name),
-                    line_of(f));
+        hprof_frame(&b->w, (uint64_t)number + 1, name, signature, file,
+                    put_class(b, m->class_name, is_of_library(b->p, f)), line_of(f));
     }
     hprof_trace(&b->w, trace_of(node), 0, b->trace.data, (uint32_t)b->trace.len);
 }
