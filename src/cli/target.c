@@ -7,6 +7,7 @@
 #include "cli/convert.h"
 #include "cli/json_view.h"
 #include "cli/recording.h"
+#include "jfr/reader.h"
 #include "options/control.h"
 #include "options/options.h"
 #include "options/trace_request.h"
@@ -461,11 +462,32 @@ bool target_chose(const char *path)
            scratch_is_sibling(path);
 }
 
+/*
+ * Returns whether a file is a recording of this VM. HPROF output does not say whose it is, so all
+ * of it counts.
+ */
+static bool is_recording_of(const struct vm *vm, int fd)
+{
+    static const struct rec_select wanted[] = {{"jdk.JVMInformation", 1}, {0}};
+    static const char hprof[] = "JAVA PROFILE ";
+    _cleanup_(file_map_release) struct file_map map = {0};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    if (file_map_fd(&map, fd) < 0)
+        return false;
+    if (map.len > strlen(hprof) && memcmp(map.data, hprof, strlen(hprof)) == 0)
+        return true;
+    return recording_open_bytes(&r, map.data, map.len, &why) == 0 &&
+           recording_select(r, wanted) == 0 && recording_next(r, &e) > 0 &&
+           rec_long(&e.object, "pid", 0) == vm->inner_pid;
+}
+
 void target_report_left(const struct vm *vm)
 {
     char path[PATH_MAX];
     _cleanup_(buf_release) struct buf note = BUF(2 * PATH_MAX);
-    if (!scratch_find_recording(vm, path, sizeof(path)))
+    if (!scratch_find_recording(vm, is_recording_of, path, sizeof(path)))
         return;
     buf_printf(&note,
                "a command that was killed left the recording %s%s; "

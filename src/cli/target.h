@@ -106,7 +106,10 @@ bool target_can_write(const struct vm *vm, const char *path);
 void target_choose(const struct vm *vm, const char *extension, char *path);
 /* Returns whether a command chose the name, with target_choose or as scratch (proto/scratch.h). */
 bool target_chose(const char *path);
-/* Names a recording that a killed command left in the VM's file system, and how to fetch it. */
+/*
+ * Names a recording of this VM that a killed command left in the VM's file system, and how to fetch
+ * it.
+ */
 void target_report_left(const struct vm *vm);
 /*
  * Copies the file of a descriptor from its beginning to a new file, which only its owner can read

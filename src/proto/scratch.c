@@ -166,14 +166,21 @@ static bool is_recording_left(const struct vm *vm, int folder, const char *name)
     return base_lock >= 0 || base_lock == -ENOENT;
 }
 
-bool scratch_find_recording(const struct vm *vm, char *path, size_t size)
+/* Runs as the user. */
+static bool is_wanted(const struct vm *vm, scratch_wanted *wanted, int folder, const char *name)
+{
+    _cleanup_close_ int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && wanted(vm, fd);
+}
+
+bool scratch_find_recording(const struct vm *vm, scratch_wanted *wanted, char *path, size_t size)
 {
     bool found = false;
     for (size_t i = 0; i < ARRAY_SIZE(folders) && !found; i++) {
         int fd = vm_file_open(vm, folders[i], O_RDONLY | O_DIRECTORY, 0);
         DIR *all = fd < 0 || vm_user_enter(vm) < 0 ? NULL : fdopendir(fd);
         for (struct dirent *e; all && !found && (e = readdir(all));) {
-            found = is_recording_left(vm, fd, e->d_name);
+            found = is_recording_left(vm, fd, e->d_name) && is_wanted(vm, wanted, fd, e->d_name);
             if (found)
                 snprintf(path, size, "%s/%s", folders[i], e->d_name);
         }

@@ -58,11 +58,13 @@ void scratch_sibling(const struct scratch *s, const char *extension, char *path,
  * Removes the file that scratch_sibling named, even when the VM has ended and its mounts are gone.
  */
 void scratch_remove_sibling(const struct scratch *s, const char *path);
+/* Returns whether the file of a descriptor is what is searched for. */
+typedef bool scratch_wanted(const struct vm *vm, int fd);
 /*
- * Finds a recording that a killed command left unfetched, which later commands keep for a day.
- * Stores the VM's name for it in path (size bytes). Returns whether there is one.
+ * Finds a recording that a killed command left unfetched, which later commands keep for a day, and
+ * that is `wanted`. Stores the VM's name for it in path (size bytes). Returns whether there is one.
  */
-bool scratch_find_recording(const struct vm *vm, char *path, size_t size);
+bool scratch_find_recording(const struct vm *vm, scratch_wanted *wanted, char *path, size_t size);
 /*
  * Returns whether a path has the form of those that scratch_sibling stores, for this or another
  * command.
