@@ -253,7 +253,7 @@ int attach_record(const struct vm *vm, const struct capture_options *capture, co
         return status;
     if (!capture->time_ns) {
         fprintf(stderr, "jvmscope: %d: recording to %s%s%s; end it with: jvmscope stop%s%s %d\n",
-                vm->pid, file, target_seen(vm, file), fetch ? "" : recording_replaced(output),
+                vm->pid, file, target_seen(vm, file), fetch ? "" : replaced_words(output),
                 fetch ? " -o " : "", fetch ? output : "", vm->pid);
         return 0;
     }
@@ -380,7 +380,6 @@ static int attach_one(struct capture_options *capture, const struct push_options
     int status = target_open(&vm, pid);
     if (status)
         return status;
-    target_report_left(&vm);
     target_typed(capture->given);
     target_advise(advice_of(capture));
     if (capture_adds_triggers(capture))
@@ -396,6 +395,8 @@ static int attach_one(struct capture_options *capture, const struct push_options
         return 2;
     status = always ? record_always(&vm, capture, capture->output ? output : NULL)
                     : attach_record(&vm, capture, output);
+    if (status == 0)
+        target_report_left(&vm);
     return status || !push->url ? status : push_file(push, &(struct selection){0}, output, output);
 }
 
@@ -516,9 +517,11 @@ const struct command command_attach = {
         "A VM that cannot write the output itself (another user's, one in a container, one with"
         " a /tmp of its own) writes to its own /tmp; the recording is fetched from there, with "
         "the rights of the VM's user, and removed. Outputs are readable by their owner alone.\n\n"
-        "If nothing that *--trace*, *--log*, *--watch* or *--requests* names is in the program,"
-        " the command, or *jvmscope stop* where no time was given, says what is missing and "
-        "exits with 1.\n\n"
+        "If nothing that an option with patterns names is in the program (*--trace*, *--log*, "
+        "*--watch*, *--requests*, *--locks*, *--show*, *--to-string*, *--include* or *--exclude*), "
+        "the command, or *jvmscope stop* where no time was given, says what is missing and "
+        "exits with 1. If only some of the patterns of an option match nothing, it says so and "
+        "exits with 0.\n\n"
         "*--on* without *--always* adds a trigger to a recording that is already always on; "
         "*--on* none removes all triggers.",
     .caveats =

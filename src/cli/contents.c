@@ -11,6 +11,7 @@
 #include "options/options.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TYPES_MAX = 5 };
@@ -226,23 +227,69 @@ static const char *recording_shown_by(struct recording *r, const char *words)
     return found;
 }
 
-/* Returns whether each pattern of a list is among the unmatched, ",PATTERN,PATTERN,". */
-static bool all_unmatched(char *list, struct buf *unmatched)
+/* The options with patterns, of which events say that they had no effect. */
+static const enum option with_patterns[] = {OPT_TRACE,    OPT_LOG,   OPT_WATCH,
+                                            OPT_REQUESTS, OPT_LOCKS, OPT_INCLUDE,
+                                            OPT_EXCLUDE,  OPT_SHOW,  OPT_TOSTRING};
+
+struct patterns {
+    char *list;           /* the value of the option, or NULL */
+    struct buf unmatched; /* "\nPATTERN\nPATTERN\n" */
+};
+
+/* Returns whether an option has patterns and all of them are unmatched. */
+static bool all_unmatched(enum option option, struct patterns *p)
 {
-    bool all = list && !buf_error(unmatched);
-    for (char *one; all && (one = strsep(&list, ":"));) {
+    /* The agent accepts several separators between the fields and classes of traced objects. */
+    const char separator[] = {option_table[option].separator, 0};
+    const char *separators = option == OPT_SHOW || option == OPT_TOSTRING ? ":, " : separator;
+    bool all = p->list && p->unmatched.len && !buf_error(&p->unmatched);
+    char *list = p->list;
+    for (char *one; all && (one = strsep(&list, separators));) {
         _cleanup_(buf_release) struct buf framed = BUF(1 << 17);
-        buf_printf(&framed, ",%s,", one);
-        all = !buf_error(&framed) && strstr(buf_str(unmatched), buf_str(&framed));
+        one += strspn(one, " ");
+        if (option == OPT_LOG) /* a place, and what is logged there */
+            one[strcspn(one, " ")] = 0;
+        buf_printf(&framed, "\n%s\n", one);
+        all = !*one || (!buf_error(&framed) && strstr(buf_str(&p->unmatched), buf_str(&framed)));
     }
     return all;
 }
 
-/* Copies the value of an option, unless *to has one already. */
-static void keep_setting(char **to, const struct rec_event *e, int option)
+static void add_unmatched(struct patterns *of, int option, const char *pattern)
 {
-    if (!*to && strcmp(rec_string(&e->object, "name", ""), option_table[option].name) == 0)
-        *to = strdup(rec_string(&e->object, "value", ""));
+    for (size_t i = 0; i < ARRAY_SIZE(with_patterns); i++)
+        if ((int)with_patterns[i] == option)
+            buf_printf(&of[i].unmatched, "%s%s\n", of[i].unmatched.len ? "" : "\n", pattern);
+}
+
+/* Copies the value of an option with patterns, unless it is known already. */
+static void keep_setting(struct patterns *of, const struct rec_event *e)
+{
+    const char *name = rec_string(&e->object, "name", "");
+    for (size_t i = 0; i < ARRAY_SIZE(with_patterns); i++)
+        if (!of[i].list && strcmp(name, option_table[with_patterns[i]].name) == 0)
+            of[i].list = strdup(rec_string(&e->object, "value", ""));
+}
+
+/*
+ * Sets s->missing of the options all of whose patterns are unmatched. Returns whether one of them
+ * has no row, and so no events of its own.
+ */
+static bool note_without_effect(struct settings *s, struct patterns *of)
+{
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_SIZE(with_patterns); i++) {
+        enum option option = with_patterns[i];
+        bool has_row = false;
+        for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
+            has_row |= strcmp(rows[k].option, option_table[option].name) == 0;
+        s->missing[option] = all_unmatched(option, &of[i]);
+        any |= s->missing[option] && !has_row;
+        free(of[i].list);
+        buf_release(&of[i].unmatched);
+    }
+    return any;
 }
 
 int contents_report(const char *path, const char *shown)
@@ -258,12 +305,9 @@ int contents_report(const char *path, const char *shown)
     const char *why = NULL;
     struct rec_event e;
     struct settings s = {0};
-    _cleanup_(buf_release) struct buf unmatched = BUF(1 << 20), no_requests = BUF(1 << 20);
-    _cleanup_free_ char *traced = NULL, *requests = NULL;
+    struct patterns patterns[ARRAY_SIZE(with_patterns)];
     if (recording_open(&r, path, &why) < 0)
         return 0;
-    buf_string(&unmatched, ",");
-    buf_string(&no_requests, ",");
     /*
      * What the command has already reported is repeated only if it explains why the recording is
      * empty.
@@ -271,16 +315,21 @@ int contents_report(const char *path, const char *shown)
     bool empty = !recording_shown_by(r, NULL);
     if (recording_select(r, wanted) < 0)
         return 0;
+    for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
+        patterns[i] = (struct patterns){.unmatched = BUF(1 << 20)};
     recording_rewind(r);
     while (recording_next(r, &e) > 0) {
         const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
         bool partly = e.tag == UNMATCHED && rec_long(&e.object, "partly", 0);
+        const char *option = rec_string(&e.object, "option", "?");
         if (e.tag == UNMATCHED && !partly)
-            buf_printf(&unmatched, "%s,", subject);
-        if (e.tag == PATTERN && strcmp(rec_string(&e.object, "option", ""), "requests") == 0)
-            buf_printf(&no_requests, "%s,", subject);
-        s.missing[OPT_LOG] |= e.tag == NOTE;
-        s.missing[OPT_WATCH] |= e.tag == NOTE;
+            add_unmatched(patterns, OPT_TRACE, subject);
+        if (e.tag == PATTERN)
+            add_unmatched(patterns, option_find(option, strlen(option)), subject);
+        if (e.tag == NOTE) {
+            add_unmatched(patterns, OPT_LOG, subject);
+            add_unmatched(patterns, OPT_WATCH, subject);
+        }
         if (e.tag != SETTING && !empty && target_has_reported(subject))
             continue;
         if (e.tag == UNMATCHED) {
@@ -298,7 +347,6 @@ int contents_report(const char *path, const char *shown)
             continue;
         }
         if (e.tag == PATTERN) {
-            const char *option = rec_string(&e.object, "option", "?");
             const char *nested = rec_string(&e.object, "nested", NULL);
             const char *reason = rec_string(&e.object, "reason", NULL);
             int i = option_find(option, strlen(option));
@@ -318,12 +366,9 @@ int contents_report(const char *path, const char *shown)
             continue;
         }
         note_setting(&s, &e);
-        keep_setting(&traced, &e, OPT_TRACE);
-        keep_setting(&requests, &e, OPT_REQUESTS);
+        keep_setting(patterns, &e);
     }
-    int status = 0;
-    s.missing[OPT_TRACE] = all_unmatched(traced, &unmatched);
-    s.missing[OPT_REQUESTS] = all_unmatched(requests, &no_requests);
+    int status = note_without_effect(&s, patterns);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types)) {
             struct contents_nothing nothing = why_nothing(&s, &rows[i]);

@@ -14,8 +14,8 @@ struct contents_nothing {
 
 /*
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
- * matched no method. path: a recording of our agent; other files are ignored. Returns 1 when a
- * capture could record nothing because something that its option names does not exist, else 0.
+ * matched nothing. path: a recording of our agent; other files are ignored. Returns 1 when nothing
+ * that some option with patterns names is in the program, else 0.
  */
 int contents_report(const char *path, const char *shown);
 /*

@@ -517,6 +517,75 @@ def test_the_recording_of_a_killed_command_can_be_fetched(vm, tmp_path):
     nothing_is_left(process, f".java_pid{process.pid}")
 
 
+@pytest.mark.jdks(17)
+def test_only_recordings_of_the_vm_itself_are_reported_as_left(vm, tmp_path):
+    """Any file with such a name used to be named by every attach to every VM, also by one that then
+    refused its options.
+    """
+    process, other = vm(), vm()
+    recordings = {}
+    for one in (process, other):
+        recordings[one.pid] = tmp_path / f"{one.pid}.jfr"
+        words = ("attach", "-t", "100ms", "--cpu", "-o", recordings[one.pid], one.pid)
+        assert lab.jvmscope(*words).returncode == 0
+    left = pathlib.Path("/tmp/.jvmscope-00000000000abcd0.jfr")
+    note = f"a command that was killed left the recording {left}; "
+    for content, noted in (
+        (b"FLR\0", False),
+        (b"anything", False),
+        (b"", False),
+        (recordings[other.pid].read_bytes(), False),
+        (recordings[process.pid].read_bytes(), True),
+    ):
+        try:
+            left.write_bytes(content)
+            os.chown(left, NOBODY, NOBODY)
+            for words in (("status",), ("attach", "-t", "50ms", "--cpu", "-o", tmp_path / "a.jfr")):
+                done = lab.jvmscope(*words, process.pid)
+                assert done.returncode == 0 and (note in done.stderr) == noted, (words, done)
+            done = lab.jvmscope("attach", "-t", "50ms", "-o", tmp_path / "a.zip", process.pid)
+            assert done.returncode == 2 and "note:" not in done.stderr, done
+        finally:
+            left.unlink()
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize(
+    "option, some",
+    (
+        ("--trace", "Busy.*"),
+        ("--log", "Busy:7 x"),
+        ("--watch", "Busy.sink"),
+        ("--requests", "Busy.work(..)"),
+        ("--locks", "java.lang.Object"),
+        ("--show", "Busy.sink"),
+        ("--to-string", "java.lang.Thread"),
+        ("--include", "Busy*"),
+        ("--exclude", "java.*"),
+    ),
+)
+def test_an_option_whose_patterns_match_nothing_ends_with_1(vm, tmp_path, option, some):
+    """Some did, and --locks, --show, --to-string, --include and --exclude ended with 0."""
+    process = vm()
+    nothing = {"--log": "no.Such:1 x", "--requests": "no.Such.method(..)"}
+    nothing = nothing.get(option, "no.Such.method")
+    needed = {
+        "--show": ["--trace", "Busy.*"],
+        "--to-string": ["--trace", "Busy.*"],
+        "--include": ["--cover"],
+        "--exclude": ["--cover"],
+    }.get(option, ["--cpu"])
+    separator = ";" if option == "--log" else ","
+    for value, status in ((nothing, 1), (f"{some}{separator}{nothing}", 0), (some, 0)):
+        begin = ("attach", *needed, option, value, "-o", tmp_path / "a.jfr")
+        done = lab.jvmscope(*begin, "-t", "300ms", process.pid)
+        assert done.returncode == status, (value, done)
+        assert ("no.Such" in done.stderr) == (nothing in value), (value, done)
+        assert lab.jvmscope(*begin, process.pid).returncode == 0
+        done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == status, (value, done)
+
+
 @pytest.mark.jdks(8, 25)
 def test_what_killed_commands_and_vms_leave_is_removed_by_the_next_command(vm, tmp_path):
     """A heap dump whose command is killed while the VM writes it, and the socket of a VM that is
