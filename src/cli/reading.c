@@ -104,6 +104,39 @@ static int see_recording(struct selected_names *s, const char *pattern, bool cla
     return r == -ENOMEM ? r : 0;
 }
 
+/* Returns whether samples of a metric belong to threads: counts may be merged over all of them. */
+static bool has_threads(const struct profile *p, enum profile_metric metric)
+{
+    const struct profile_samples *samples = &p->series[metric].samples;
+    for (size_t i = 0; i < samples->len; i++) {
+        const struct profile_thread *t = &p->threads.data[samples->data[i].thread];
+        if (profile_text(p, t->name).len || (t->id && t->id != UINT64_MAX))
+            return true;
+    }
+    return false;
+}
+
+/* Why --thread cannot apply to samples without threads: counts may be those of all threads. */
+static const char *threads_why(const struct profile *p, enum profile_metric metric)
+{
+    return profile_is_counted(p, metric)
+               ? "--thread cannot select a part of what is counted for all threads together"
+               : "--thread cannot select a part of samples that name no thread";
+}
+
+/* Returns why --thread cannot apply to the file, because none of its samples has a thread. */
+static const char *threadless_why(const struct profile *p)
+{
+    const char *why = NULL;
+    for (int m = PROFILE_METRICS - 1; m >= 0; m--) {
+        if (has_threads(p, (enum profile_metric)m))
+            return NULL;
+        if (p->series[m].samples.len)
+            why = threads_why(p, (enum profile_metric)m);
+    }
+    return why;
+}
+
 static struct str thread_name(const void *context, size_t i)
 {
     const struct profile *p = context;
@@ -120,6 +153,9 @@ static int check_names(const char *pattern, bool classes, const struct profile *
     _cleanup_(selected_names_release) struct selected_names s;
     int r = selected_names_init(&s, pattern);
     size_t n = classes ? p->methods.len : p->threads.len;
+    const char *threadless = classes || of_events || !pattern ? NULL : threadless_why(p);
+    if (r == 0 && threadless)
+        return complain(path, threadless, "the file does not state which thread a sample is of");
     for (size_t i = 0; r == 0 && s.missing.len && i < n; i++) {
         uint32_t name = classes ? p->methods.data[i].class_name : p->threads.data[i].name;
         see_name(&s, pattern, profile_text(p, name));
@@ -237,18 +273,6 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
            (of_events || !check_together(p, s, path));
 }
 
-/* Returns whether samples of a metric belong to threads: counts may be merged over all of them. */
-static bool has_threads(const struct profile *p, enum profile_metric metric)
-{
-    const struct profile_samples *samples = &p->series[metric].samples;
-    for (size_t i = 0; i < samples->len; i++) {
-        const struct profile_thread *t = &p->threads.data[samples->data[i].thread];
-        if (profile_text(p, t->name).len || (t->id && t->id != UINT64_MAX))
-            return true;
-    }
-    return false;
-}
-
 const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
                                enum profile_metric metric)
 {
@@ -256,9 +280,7 @@ const char *reading_whole_only(const struct profile_filter *f, const struct prof
     if ((f->from_ns || f->to_ns) && !profile_is_timed(p, metric) && p->series[metric].samples.len)
         return counted ? "--from and --to cannot select a part of what is counted"
                        : "--from and --to cannot select a part of what has no times";
-    return counted && f->thread && !has_threads(p, metric)
-               ? "--thread cannot select a part of what is counted for all threads together"
-               : NULL;
+    return counted && f->thread && !has_threads(p, metric) ? threads_why(p, metric) : NULL;
 }
 
 void reading_note_left_out(const struct profile_filter *f, const struct profile *p,

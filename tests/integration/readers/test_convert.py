@@ -1025,3 +1025,52 @@ def test_exceptions_of_a_part_refer_to_the_list_of_throws(jdk, tmp_path):
     why = "holds no counts of exceptions: jvmscope trace lists the throws that it holds"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {part}: {why}\n")
     assert "throw java.lang.IllegalStateException" in lab.output("trace", "-n", "1", part)
+
+
+@pytest.mark.jdks(17)
+def test_native_libraries_keep_their_names(jdk, tmp_path):
+    """libc.so.6 used to become libc.so in HPROF's binary output."""
+    out = tmp_path / "wall.jfr"
+    done = jdk.java("EveryView", jvm=[jdk.agent(f"format=r,cpu=wall,file={out}")])
+    assert done.returncode == 0, done.stderr
+
+    def libraries(file):
+        rows = lab.read_json("report", "--json", "--metric", "wall", "--idle", file)["wall"]
+        return {m["method"] for m in rows["methods"] if ".so." in m["method"]}
+
+    recorded = libraries(out)
+    assert any(re.match(r"lib\w+\.so\.\d+\.\w", name) for name in recorded), recorded
+    for extension in (".hprof", ".hprof.txt", ".pb.gz", ".otlp"):
+        part = tmp_path / ("wall" + extension)
+        done = lab.jvmscope("convert", "--metric", "wall", "-o", part, out)
+        assert done.returncode == 0, done
+        # HPROF and some others leave out the threads of the VM.
+        kept = libraries(part)
+        assert kept <= recorded and any(re.match(r"libc\.so\.\d", name) for name in kept), kept
+
+
+@pytest.mark.jdks(17)
+def test_a_thread_cannot_be_selected_where_no_sample_has_one(jdk, tmp_path):
+    """It used to be called unknown, as if another name would do."""
+    out = tmp_path / "x.jfr"
+    done = jdk.java("Busy", 1, jvm=[jdk.agent(f"format=r,cpu=samples,file={out}")])
+    assert done.returncode == 0, done.stderr
+    for extension in (".collapsed", ".hprof", ".hprof.txt"):
+        file = tmp_path / ("x" + extension)
+        assert lab.jvmscope("convert", "-o", file, out).returncode == 0
+        assert lab.jvmscope("report", file).returncode == 0
+        for words in (
+            ("report",),
+            ("report", "--json"),
+            ("report", "--metric", "samples"),
+            ("convert", "-o", tmp_path / "y.html"),
+        ):
+            for thread in ("main", "nosuch"):
+                done = lab.jvmscope(*words, "--thread", thread, file)
+                assert (done.returncode, done.stdout) == (1, ""), (words, file, done)
+                assert done.stderr == (
+                    f"jvmscope: {file}: --thread cannot select a part of samples that name no "
+                    "thread: the file does not state which thread a sample is of\n"
+                ), (words, file, done)
+    done = lab.jvmscope("report", "--thread", "nosuch", out)
+    assert "no thread has this name: nosuch" in done.stderr
