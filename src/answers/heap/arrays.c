@@ -220,5 +220,5 @@ const struct command heap_verb_arrays = {
                    "of the elements are null. In an oversized one the second half or more is null "
                    "or zero.",
     .examples = "  jvmscope heap arrays app.hprof\n",
-    .sets = heap_sets,
+    .sets = heap_plain_sets,
 };

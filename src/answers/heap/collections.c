@@ -199,5 +199,5 @@ const struct command heap_verb_collections = {
                    "them: how many are empty, how many slots are unused, and how many entries "
                    "share a slot with another.",
     .examples = "  jvmscope heap collections app.hprof\n",
-    .sets = heap_sets,
+    .sets = heap_plain_sets,
 };

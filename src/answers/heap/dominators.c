@@ -12,8 +12,8 @@ static const struct arg dominators_args[] = {
 };
 
 static const struct arg_set dominators_set = {"Which part of the tree", dominators_args};
-static const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set,
-                                                             &heap_index_set, NULL};
+static const struct arg_set *const heap_dominators_sets[] = {
+    &dominators_set, &heap_common_set, &heap_retained_set, &heap_index_set, NULL};
 
 static const struct answer_column columns[] = {
     {"object", "object", ANSWER_ID},       {"class", "class", ANSWER_TEXT, true},

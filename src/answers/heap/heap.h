@@ -40,10 +40,14 @@ struct heap_call {
 
 #define HEAP_ONE_FILE .operands = "FILE", .min_operands = 1, .max_operands = 1
 
-/* both fill a struct heap_options */
-extern const struct arg_set heap_common_set, heap_index_set;
-/* lists of sets that several verbs have */
-extern const struct arg_set *const heap_paths_sets[], *const heap_select_sets[], *const heap_sets[];
+/* The least --memory. The command itself needs as much. */
+#define HEAP_MEMORY_LEAST (16 << 20)
+
+/* each fills a struct heap_options; heap_retained_set: for verbs that show retained sizes */
+extern const struct arg_set heap_common_set, heap_index_set, heap_retained_set;
+/* lists of sets that several verbs have; heap_plain_sets: of those without retained sizes */
+extern const struct arg_set *const heap_paths_sets[],
+    *const heap_select_sets[], *const heap_plain_sets[], *const heap_sets[];
 
 /*
  * Asks the question of a verb, and adds its answer to the call's. Returns 0, the exit status after

@@ -16,8 +16,8 @@ static const struct arg histogram_args[] = {
 };
 
 static const struct arg_set histogram_set = {"What is counted", histogram_args};
-static const struct arg_set *const heap_histogram_sets[] = {&histogram_set, &heap_common_set,
-                                                            &heap_index_set, NULL};
+static const struct arg_set *const heap_histogram_sets[] = {
+    &histogram_set, &heap_common_set, &heap_retained_set, &heap_index_set, NULL};
 
 static int by_retained(const void *a, const void *b)
 {

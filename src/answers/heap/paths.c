@@ -107,7 +107,7 @@ static void start_kind(const struct heap *h, uint64_t i, struct buf *b)
 
 /*
  * Reads the kinds of Reference whose referents are not followed, as a set; NULL stands for all.
- * Returns the part of the list that is none of them, or NULL.
+ * Returns the part of the list that is none of them, or that "none" does not allow, or NULL.
  */
 static const char *read_excluded(const char *list, unsigned *ret)
 {
@@ -120,6 +120,7 @@ static const char *read_excluded(const char *list, unsigned *ret)
                  {"phantom", 1u << HEAP_PHANTOM},
                  {"none", 0}};
 
+    bool none = false, several = list && list[strcspn(list, ",")];
     *ret = list ? 0 : 1u << HEAP_SOFT | 1u << HEAP_WEAK | 1u << HEAP_FINAL | 1u << HEAP_PHANTOM;
     for (const char *p = list; p; p += strcspn(p, ","), p = *p ? p + 1 : NULL) {
         p += strspn(p, " ");
@@ -127,7 +128,8 @@ static const char *read_excluded(const char *list, unsigned *ret)
         while (k < ARRAY_SIZE(names) &&
                (strlen(names[k].name) != n || memcmp(names[k].name, p, n) != 0))
             k++;
-        if (k == ARRAY_SIZE(names))
+        none |= k < ARRAY_SIZE(names) && !names[k].kinds;
+        if (k == ARRAY_SIZE(names) || (none && several))
             return p;
         *ret |= names[k].kinds;
     }
@@ -390,8 +392,6 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     if (!error) {
         if (rows.len)
             qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
-        if (c->options->exclude)
-            answer_note(c->answer, "--exclude has no effect on the paths of several objects.");
         if (every > 1)
             answer_note(c->answer,
                         "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64
@@ -430,6 +430,20 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     return error ? answer_refuse(c->answer, NULL, "paths", strerror(-error)) : 0;
 }
 
+/*
+ * Refuses an option that has no effect on merged paths, which come from the index and show no
+ * retained sizes. Returns the exit status.
+ */
+static int refuse_for_several(const struct heap_call *c, const struct heap_selection *s,
+                              const char *flag)
+{
+    char what[96];
+    snprintf(what, sizeof(what),
+             "has no effect on the paths of several objects; %" PRIu64 " are chosen", s->count);
+    answer_refuse(c->answer, flag, what, "name one of them by its address");
+    return 2;
+}
+
 static int heap_answer_paths(const struct heap_call *c)
 {
     struct heap_selection s;
@@ -438,7 +452,7 @@ static int heap_answer_paths(const struct heap_call *c)
     if (wrong) {
         _cleanup_free_ char *word = strndup(wrong, strcspn(wrong, ","));
         answer_refuse(c->answer, "--exclude", word && *word ? word : "empty",
-                      "allowed: soft, weak, final, phantom, none");
+                      "allowed: soft, weak, final, phantom; or none alone");
         return 2;
     }
     int status = heap_select(c, &s);
@@ -447,7 +461,11 @@ static int heap_answer_paths(const struct heap_call *c)
     uint64_t only = 0;
     while (s.count == 1 && !(s.bits[only / 64] >> (only % 64) & 1))
         only = s.bits[only / 64] ? only + 1 : (only / 64 + 1) * 64;
-    status = s.count == 1 ? one_path(c, only, exclude) : merged_paths(c, &s);
+    const char *flag = c->options->exclude ? "--exclude" : c->options->strong ? "--strong" : NULL;
+    if (flag && s.count > 1)
+        status = refuse_for_several(c, &s, flag);
+    else
+        status = s.count == 1 ? one_path(c, only, exclude) : merged_paths(c, &s);
     heap_selection_release(&s);
     return status;
 }

@@ -15,7 +15,7 @@ static const struct arg query_args[] = {
 
 static const struct arg_set query_set = {"The question", query_args};
 static const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set,
-                                                        &heap_index_set, NULL};
+                                                        &heap_retained_set, &heap_index_set, NULL};
 
 enum { MAX_QUERY_COLUMNS = 32 };
 

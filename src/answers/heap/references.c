@@ -206,5 +206,5 @@ const struct command heap_verb_unreachable = {
     .description = "Prints the garbage by class. Only a dump that was made with *--all*, or "
                    "otherwise includes dead objects, has any.",
     .examples = "  jvmscope heap unreachable all.hprof\n",
-    .sets = heap_sets,
+    .sets = heap_plain_sets,
 };

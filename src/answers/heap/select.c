@@ -9,11 +9,11 @@
 #include <string.h>
 
 static const struct arg select_args[] = {
-    {"--class", 0, ARG_TEXT, offsetof(struct heap_options, class), "CLASS",
+    {"--class", 0, ARG_LIST, offsetof(struct heap_options, class), "CLASS",
      "instances of this class (* for any characters)"},
     {"--object", 0, ARG_TEXT, offsetof(struct heap_options, object), "OBJECT",
      "the object at this address"},
-    {"--package", 0, ARG_TEXT, offsetof(struct heap_options, package), "PACKAGE",
+    {"--package", 0, ARG_LIST, offsetof(struct heap_options, package), "PACKAGE",
      "instances of the package's classes"},
     {"--loader", 0, ARG_TEXT, offsetof(struct heap_options, loader), "OBJECT",
      "this class loader, its classes and their instances (0: the boot loader's)"},
@@ -21,8 +21,8 @@ static const struct arg select_args[] = {
 };
 
 static const struct arg_set select_set = {"Which objects", select_args};
-const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set, &heap_index_set,
-                                                  NULL};
+const struct arg_set *const heap_select_sets[] = {&select_set, &heap_common_set, &heap_retained_set,
+                                                  &heap_index_set, NULL};
 
 static const struct arg exclude_args[] = {
     {"--exclude", 0, ARG_LIST, offsetof(struct heap_options, exclude), "KINDS",
@@ -31,8 +31,8 @@ static const struct arg exclude_args[] = {
 };
 
 static const struct arg_set exclude_set = {"The path", exclude_args};
-const struct arg_set *const heap_paths_sets[] = {&select_set, &exclude_set, &heap_common_set,
-                                                 &heap_index_set, NULL};
+const struct arg_set *const heap_paths_sets[] = {
+    &select_set, &exclude_set, &heap_common_set, &heap_retained_set, &heap_index_set, NULL};
 
 /*
  * Returns whether a class matches the pattern, a binary name in which '*' stands for any
@@ -64,28 +64,51 @@ static bool in_package(const struct heap_class *c, const char *package)
     return strncmp(c->name, package, n) == 0 && c->name[n] == '.';
 }
 
-/* Marks the matching classes and, with a loader, their class objects. */
+/* Marks the classes that match one name of a list, or the class loader if `name` is NULL. */
+static size_t mark_classes(const struct heap_call *c, const char *name, uint64_t loader_id,
+                           bool *wanted)
+{
+    const struct heap_dump *d = c->heap->dump;
+    size_t found = 0;
+    for (size_t k = 0; k < d->classes.len; k++) {
+        const struct heap_class *class = &d->classes.data[k];
+        bool matches = !name                 ? class->record && class->loader_id == loader_id
+                       : c->options->package ? in_package(class, name)
+                                             : heap_class_matches(class, name);
+        wanted[k] |= matches;
+        found += matches;
+    }
+    return found;
+}
+
+/*
+ * Marks the instances of the classes of a list of names, or of a loader, and the latter's class
+ * objects.
+ */
 static int by_classes(const struct heap_call *c, struct heap_selection *s, uint64_t loader_id)
 {
     const struct heap *h = c->heap;
     const struct heap_options *o = c->options;
     size_t n = h->dump->classes.len;
     _cleanup_free_ bool *wanted = calloc(n + 1, sizeof(bool));
-    if (!wanted)
+    const char *names = o->class ? o->class : o->package;
+    _cleanup_free_ char *copy = names ? strdup(names) : NULL;
+    if (!wanted || (names && !copy))
         return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
-    size_t found = 0;
-    for (size_t k = 0; k < n; k++) {
-        const struct heap_class *class = &h->dump->classes.data[k];
-        wanted[k] = o->class     ? heap_class_matches(class, o->class)
-                    : o->package ? in_package(class, o->package)
-                                 : class->record && class->loader_id == loader_id;
-        found += wanted[k];
-        uint64_t mirror = o->loader && wanted[k] ? heap_ids_find(&h->ids, class->id) : HEAP_NONE;
+    if (!names && !mark_classes(c, NULL, loader_id, wanted))
+        return answer_refuse(c->answer, s->what, "this matches no class of the dump", NULL);
+    for (char *rest = copy, *one; copy && (one = strsep(&rest, ","));) {
+        one += strspn(one, " ");
+        if (!mark_classes(c, one, loader_id, wanted))
+            return answer_refuse(c->answer, *one ? one : names, "this matches no class of the dump",
+                                 NULL);
+    }
+    for (size_t k = 0; o->loader && k < n; k++) {
+        uint64_t mirror =
+            wanted[k] ? heap_ids_find(&h->ids, h->dump->classes.data[k].id) : HEAP_NONE;
         if (mirror != HEAP_NONE)
             take(s, mirror);
     }
-    if (!found)
-        return answer_refuse(c->answer, s->what, "this matches no class of the dump", NULL);
     for (uint64_t i = 0; i < h->n; i++) {
         if (wanted[heap_class_of(h, i)] && !heap_is_agents(h, i))
             take(s, i);
@@ -157,7 +180,7 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
         status = by_classes(&call, &s, 0);
     }
     if (!status && !s.count) {
-        bool one = o.class && !strchr(o.class, '*') && !o.object;
+        bool one = o.class && !strpbrk(o.class, "*,") && !o.object;
         answer_note(c->answer,
                     one ? "%s has no instances in this dump."
                         : "The classes of %s have no instances in this dump.",

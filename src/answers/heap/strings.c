@@ -20,8 +20,8 @@ static const struct arg strings_args[] = {
 };
 
 static const struct arg_set strings_set = {"Which strings", strings_args};
-static const struct arg_set *const heap_strings_sets[] = {&strings_set, &heap_common_set,
-                                                          &heap_index_set, NULL};
+static const struct arg_set *const heap_strings_sets[] = {
+    &strings_set, &heap_common_set, &heap_retained_set, &heap_index_set, NULL};
 
 enum { SLICE = 1 << 18 };
 

@@ -23,17 +23,25 @@ static const struct arg index_args[] = {
      "where to keep the index (the dump's name with .heapidx)"},
     {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL,
      "build the index anew"},
-    {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
-     "count only what strong references retain (Eclipse MAT counts the others too)"},
     {"--memory", 0, ARG_SIZE, offsetof(struct heap_options, memory), "SIZE",
      "how much anonymous memory building the index may use; the rest goes to unlinked files in "
-     "/var/tmp"},
+     "/var/tmp",
+     .min = HEAP_MEMORY_LEAST},
+    {0},
+};
+
+static const struct arg retained_args[] = {
+    {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
+     "count only what strong references retain (Eclipse MAT counts the others too)"},
     {0},
 };
 
 const struct arg_set heap_index_set = {"The index", index_args};
+const struct arg_set heap_retained_set = {"Retained sizes", retained_args};
 
-const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_plain_sets[] = {&heap_common_set, &heap_index_set, NULL};
+const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_retained_set, &heap_index_set,
+                                           NULL};
 
 static const struct command *const verbs[] = {
 #define VERB(name) &heap_verb_##name,

@@ -113,11 +113,14 @@ int heap_show(const struct answer *a, const struct heap_options *o)
     int error = html ? answer_html(a, &b) : answer_json(a, &b);
     if (!error && o->output) {
         _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+        replaced_note(o->output);
         error = out_file_open(&out, o->output);
         if (!error)
             error = out_file_write(&out, b.data, b.len);
         if (!error)
             error = out_file_commit(&out);
+        if (!error)
+            replaced_announce(o->output);
     } else if (!error) {
         fputs(buf_str(&b), stdout);
         error = ferror(stdout) ? -EIO : 0;
@@ -132,8 +135,8 @@ static int run_verb(const struct command *self, const struct heap_options *o,
     const struct heap_settings settings = {.index = o->index};
     _cleanup_(heap_freep) struct heap *h = NULL;
     _cleanup_(heap_dump_freep) struct heap_dump *d = NULL;
-    bool survey =
-        self->heap_survey && !o->retained && !o->rebuild && !heap_index_exists(file, &settings);
+    bool survey = self->heap_survey && !o->retained && !o->strong && !o->rebuild &&
+                  !heap_index_exists(file, &settings);
     int status = survey ? heap_open_dump(&d, file, o) : heap_open_index(&h, file, o);
     if (status)
         return status;
@@ -158,6 +161,11 @@ static int answer_verb(const struct command *self, int argc, char **argv)
     const char *file = operands.list[0];
     if (operands.count > 1 && access(file, F_OK) < 0 && access(operands.list[1], F_OK) == 0) {
         complain(file, "no such file", "the heap dump comes first, then what is asked about");
+        return 2;
+    }
+    if (o.strong && strcmp(self->name, "heap strings") == 0 && !o.find) {
+        complain("--strong", "has no effect without --find",
+                 "only the strings that --find lists have retained sizes");
         return 2;
     }
     if (o.output && complain_of_input(o.output, operands.list, 1))

@@ -408,20 +408,31 @@ def test_leaks_are_named(jdk, tmp_path, way):
             one["length"] == len(one["path"])
             and one["path"][-1]["object"] == suspect["accumulator"]
         )
-        for kinds, wrong in (("foo", "foo"), ("soft,foo,weak", "foo"), ("soft,", "empty")):
+        for kinds, wrong in (
+            ("foo", "foo"),
+            ("soft,foo,weak", "foo"),
+            ("soft,", "empty"),
+            ("none,soft", "none"),
+            ("soft,none", "none"),
+        ):
             refused = lab.jvmscope(
                 "heap", "paths", "--exclude", kinds, dump, one["path"][0]["object"]
             )
             assert (refused.returncode, refused.stdout, refused.stderr) == (
                 2,
                 "",
-                f"jvmscope: --exclude: {wrong}: allowed: soft, weak, final, phantom, none\n",
+                f"jvmscope: --exclude: {wrong}: allowed: soft, weak, final, phantom; or none alone\n",
             )
         for kinds in ("soft, weak", "none", "soft,weak,final,phantom"):
             shown = heap("paths", "--exclude", kinds, dump, suspect["accumulator"])["path"]
             assert shown[-1]["object"] == suspect["accumulator"]
-        note = "--exclude has no effect on the paths of several objects."
-        assert note in heap("paths", "--exclude", "none", dump, class_name)["notes"]
+        if way != "classes":  # of which there are no instances
+            refused = lab.jvmscope("heap", "paths", "--exclude", "none", dump, class_name)
+            assert (refused.returncode, refused.stdout) == (2, "") and re.fullmatch(
+                r"jvmscope: --exclude: has no effect on the paths of several objects; \d+ are chosen: "
+                r"name one of them by its address\n",
+                refused.stderr,
+            ), refused
         first, *rest = (
             heap("paths", dump, class_name)["paths"]
             if way != "classes"
@@ -1207,6 +1218,69 @@ def test_a_name_after_equals_selects_this_class_alone(waste):
             done = lab.jvmscope("heap", verb, "--class", name, waste)
             assert done.returncode == 1 and done.stdout == "", (verb, name)
             assert f"{name}: this matches no class of the dump" in done.stderr
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_names_of_classes_accumulate(waste):
+    """By commas or by giving the option again; a name among them that matches nothing is refused."""
+    names = ("java.lang.Thread", "java.lang.ThreadGroup")
+    single = [{o["object"] for o in heap("objects", waste, name)["objects"]} for name in names]
+    assert all(single)
+    for words in (
+        ("--class", ",".join(names)),
+        ("--class", names[0], "--class", names[1]),
+        (", ".join(names),),
+    ):
+        both = heap("objects", waste, *words)["objects"]
+        assert {o["object"] for o in both} == single[0] | single[1], words
+    packages = heap("objects", "-n", 1, waste, "--package", "java.lang,java.util")
+    assert packages == heap(
+        "objects", "-n", 1, waste, "--package", "java.lang", "--package", "java.util"
+    )
+    for verb in ("objects", "retained", "paths"):
+        for option in ("--class", "--package"):
+            done = lab.jvmscope("heap", verb, option, "java.lang,no.Such", waste)
+            wrong = "java.lang" if option == "--class" else "no.Such"
+            assert (done.returncode, done.stdout) == (1, ""), (verb, option, done)
+            assert f"jvmscope: {wrong}: this matches no class of the dump\n" in done.stderr
+
+
+@pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
+def test_strong_is_an_option_of_the_verbs_with_retained_sizes(waste, tmp_path):
+    """In the others it used to be accepted and to change nothing."""
+    verbs = re.findall(r"(?m)^  heap (\S+)  ", lab.output("heap", "--help"))
+    assert len(verbs) >= 17
+    one = heap("objects", "-n", 1, waste, "java.lang.Thread")["objects"][0]["object"]
+    operands = {
+        "objects": ["java.lang.Thread"],
+        "paths": [one],
+        "query": ["SELECT retained FROM objects LIMIT 1"],
+        "retained": ["java.lang.Thread"],
+    }
+    for verb in set(verbs) - {"dump"}:
+        offered = "--strong" in lab.output("heap", verb, "--help")
+        words = ["--find", "a"] if verb == "strings" else ["--retained"] * (verb == "histogram")
+        files = [waste, waste] if verb == "diff" else [waste]
+        index = [] if verb == "diff" else ["--index", tmp_path / "strong.heapidx"]
+        answer = lab.output("heap", verb, "--json", *words, *files, *operands.get(verb, ()))
+        shows = re.search(r'"\w*[rR]etained\w*"', answer) is not None
+        # The summary says in words whether such references retain anything, and leaks searches by
+        # retained sizes, of which it shows none if it finds nothing.
+        assert offered == (shows or verb in ("summary", "leaks")), (verb, offered)
+        done = lab.jvmscope(
+            "heap", verb, "--strong", *index, *words, *files, *operands.get(verb, ())
+        )
+        assert done.returncode == (0 if offered else 2), (verb, done.stderr)
+    done = lab.jvmscope("heap", "strings", "--strong", waste)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("jvmscope: --strong: has no effect without --find: ")
+    done = lab.jvmscope("heap", "paths", "--strong", waste, "java.lang.Thread")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--strong: has no effect on the paths of several objects; " in done.stderr
+    # The histogram has retained sizes once an index is needed.
+    assert "retained" in lab.output(
+        "heap", "histogram", "--strong", "--index", tmp_path / "h.heapidx", waste
+    )
 
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
