@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Matches one pattern of n characters. */
-static bool match_one(const char *pattern, size_t n, const char *text, size_t len)
+bool pattern_match_part(const char *pattern, size_t n, const char *text, size_t len)
 {
     const char *end = pattern + n;
     if (n && *pattern == '=')
@@ -43,20 +42,20 @@ static bool match_one(const char *pattern, size_t n, const char *text, size_t le
 
 bool pattern_match_one(const char *pattern, const char *text, size_t len)
 {
-    return !pattern || match_one(pattern, strlen(pattern), text, len);
+    return !pattern || pattern_match_part(pattern, strlen(pattern), text, len);
 }
 
 bool pattern_match(const char *pattern, const char *text, size_t len)
 {
-    if (!pattern || match_one(pattern, strlen(pattern), text, len))
+    if (!pattern || pattern_match_part(pattern, strlen(pattern), text, len))
         return true;
     const char *comma = strchr(pattern, ',');
     for (const char *at = pattern; comma; at = comma + 1, comma = strchr(at, ',')) {
         at += strspn(at, " ");
-        if (comma > at && match_one(at, (size_t)(comma - at), text, len))
+        if (comma > at && pattern_match_part(at, (size_t)(comma - at), text, len))
             return true;
     }
     const char *last = strrchr(pattern, ',');
     last = last ? last + 1 + strspn(last + 1, " ") : NULL;
-    return last && *last && match_one(last, strlen(last), text, len);
+    return last && *last && pattern_match_part(last, strlen(last), text, len);
 }

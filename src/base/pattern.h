@@ -18,3 +18,5 @@ bool pattern_match(const char *pattern, const char *text, size_t len);
  * matches everything.
  */
 bool pattern_match_one(const char *pattern, const char *text, size_t len);
+/* Does the same for the first n bytes of a pattern. */
+bool pattern_match_part(const char *pattern, size_t n, const char *text, size_t len);

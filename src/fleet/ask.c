@@ -431,6 +431,8 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     a.about = v->about;
     if (r == 0 && v->about == ASK_ABOUT_METRIC)
         r = ask_check_metric(&a);
+    if (r == 0)
+        r = ask_narrow(&a, &q.choice, &arena);
     if (r == 0) {
         json_begin_object(&j);
         r = v->answer(&a);

@@ -85,6 +85,12 @@ int ask_vm(struct asker *a);
  * errno.
  */
 int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
+/*
+ * Looks for a name among those of a filter of the choice, separated by commas, that no series has,
+ * and leaves only this name in the choice. The answer is then empty and says so, instead of hiding
+ * that the name was misspelt. Returns 0 or a negative errno.
+ */
+int ask_narrow(struct asker *a, struct fleet_choice *choice, struct arena *arena) must_check;
 /* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
 const char *ask_metric_name(const char *name);
 /*

@@ -287,6 +287,54 @@ int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to
     return e;
 }
 
+/* ---- lists of names */
+
+struct name_search {
+    const char *wanted, *list; /* a name, and the list in which it stands */
+    size_t which;              /* the index of the filter */
+    bool found;
+};
+
+static int on_named_series(void *context, const struct store_series *s)
+{
+    struct name_search *n = context;
+    const char *const names[] = {s->service, s->version, s->host, s->instance};
+    /* A name may contain a comma, and then the list is that name. */
+    n->found |= store_matches(n->wanted, names[n->which]) || strcmp(n->list, names[n->which]) == 0;
+    return 0;
+}
+
+static int find_name(struct asker *a, struct name_search *n)
+{
+    struct fleet_choice all = {.tenant = a->tenant};
+    struct store_read *r = NULL;
+    int e = store_begin(a->store, &all, &r, a->why);
+    if (e == 0)
+        e = store_each_series(a->store, r, on_named_series, n);
+    store_end(a->store, r);
+    return e;
+}
+
+int ask_narrow(struct asker *a, struct fleet_choice *choice, struct arena *arena)
+{
+    const char **const filters[] = {&choice->service, &choice->version, &choice->host,
+                                    &choice->instance};
+    int e = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
+        const char *list = *filters[i];
+        for (const char *at = list && strchr(list, ',') ? list : ""; *at && e == 0;) {
+            size_t len = strcspn(at, ",");
+            struct name_search n = {arena_copy(arena, at, len), list, i, false};
+            e = n.wanted ? find_name(a, &n) : -ENOMEM;
+            if (e == 0 && !n.found && len)
+                *filters[i] = n.wanted;
+            at += len;
+            at += strspn(at, ", ");
+        }
+    }
+    return e;
+}
+
 /* ---- names of metrics */
 
 static const char *const metrics[] = {"cpu",

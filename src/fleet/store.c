@@ -124,12 +124,25 @@ int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[
     return store_spans(choice, removed_until_s, ret);
 }
 
+static bool matches_part(const char *wanted, size_t n, const char *text)
+{
+    bool is_pattern = n && (*wanted == '=' || strcspn(wanted, "*?") < n);
+    return is_pattern ? pattern_match_part(wanted, n, text, strlen(text))
+                      : strlen(text) == n && memcmp(wanted, text, n) == 0;
+}
+
 bool store_matches(const char *wanted, const char *text)
 {
-    if (!wanted)
+    if (!wanted || matches_part(wanted, strlen(wanted), text))
         return true;
-    return strpbrk(wanted, "*?") || *wanted == '=' ? pattern_match(wanted, text, strlen(text))
-                                                   : strcmp(wanted, text) == 0;
+    for (const char *at = wanted; strchr(wanted, ',') && *at; at += *at == ',') {
+        at += strspn(at, " ");
+        size_t n = strcspn(at, ",");
+        if (n && matches_part(at, n, text))
+            return true;
+        at += n;
+    }
+    return false;
 }
 
 static const char *label_of(const struct store_series *s, const char *key)

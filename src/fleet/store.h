@@ -280,7 +280,10 @@ int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s
  */
 int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS]);
-/* Returns whether a text matches `wanted`, a member of a choice; NULL matches everything. */
+/*
+ * Returns whether a text matches `wanted`, a member of a choice: a name, a pattern with * or ?, or
+ * several of these separated by commas. NULL matches everything.
+ */
 bool store_matches(const char *wanted, const char *text);
 /* Returns whether a choice selects a series by its names and labels. */
 bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);

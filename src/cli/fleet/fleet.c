@@ -24,19 +24,19 @@ static const struct arg where_args[] = {
 };
 
 static const struct arg choice_args[] = {
-    {"--service", 0, ARG_TEXT, offsetof(struct fleet_options, service), "NAME",
-     "only this service; * and ? match any characters, here and below"},
-    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME",
+    {"--service", 0, ARG_LIST, offsetof(struct fleet_options, service), "NAME",
+     "only this service; * and ? match any characters, and commas separate names, here and below"},
+    {"--version", 0, ARG_LIST, offsetof(struct fleet_options, version), "NAME",
      "only this version"},
-    {"--host", 0, ARG_TEXT, offsetof(struct fleet_options, host), "NAME", "only this host"},
-    {"--instance", 0, ARG_TEXT, offsetof(struct fleet_options, instance), "NAME",
+    {"--host", 0, ARG_LIST, offsetof(struct fleet_options, host), "NAME", "only this host"},
+    {"--instance", 0, ARG_LIST, offsetof(struct fleet_options, instance), "NAME",
      "only this instance of a service"},
     {"--label", 0, ARG_LIST, offsetof(struct fleet_options, labels), "KEY=VALUE",
      "only profiles with this label"},
     {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "WHEN",
      "from this time on: 2026-11-24T10:30, seconds since 1970, or 90m (90 minutes ago)"},
     {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "WHEN", "up to this time"},
-    {"--request", 0, ARG_TEXT, offsetof(struct fleet_options, request), "NAME",
+    {"--request", 0, ARG_LIST, offsetof(struct fleet_options, request), "NAME",
      "only work for requests of this name"},
     {0},
 };
@@ -50,14 +50,15 @@ static const struct arg shown_args[] = {
 
 static const struct arg metric_args[] = {
     {"--metric", 0, ARG_TEXT, offsetof(struct fleet_options, metric), "NAME",
-     "count cpu (or samples), wall, allocations, locks, times, live or latency (cpu)"},
+     "count cpu (or samples), wall, allocations, locks, times, live, latency, latency_slow or "
+     "latency_typical (cpu)"},
     {0},
 };
 
 static const struct arg top_args[] = {
     {"--price", 0, ARG_TEXT, offsetof(struct fleet_options, price), "AMOUNT",
      "the price of a CPU hour; adds the cost of each service"},
-    {"--method", 0, ARG_TEXT, offsetof(struct fleet_options, method), "NAME",
+    {"--method", 0, ARG_LIST, offsetof(struct fleet_options, method), "NAME",
      "only methods of this name, in all chosen services"},
     {0},
 };
@@ -70,7 +71,7 @@ static const struct arg diff_args[] = {
 };
 
 static const struct arg query_args[] = {
-    {"--method", 0, ARG_TEXT, offsetof(struct fleet_options, method), "NAME",
+    {"--method", 0, ARG_LIST, offsetof(struct fleet_options, method), "NAME",
      "the methods: a whole name, or a pattern with * and ?"},
     {"--price", 0, ARG_TEXT, offsetof(struct fleet_options, price), "AMOUNT",
      "the price of a CPU hour; adds the cost of each row"},
@@ -256,6 +257,11 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     }
     if (o.token && o.store) {
         complain(self->name, "--token has no effect with --store", "a collector takes it");
+        return 2;
+    }
+    if (o.price && o.metric && strcmp(o.metric, "cpu") != 0) {
+        complain(self->name, "--price has no effect with this --metric",
+                 "it is the price of CPU time, which --metric cpu counts");
         return 2;
     }
     if (strcmp(verb, "diff") == 0 && !o.base) {

@@ -1141,6 +1141,15 @@ def test_names_that_choose_nothing_are_reported(tmp_path, store):
         for filters, printed in (
             (("--service", "nosuch"), "service nosuch matches nothing; there are pay, shop"),
             (("--service", "n*"), "service n* matches nothing; there are pay, shop"),
+            (("--service", "shop,pya"), "service pya matches nothing; there are pay, shop"),
+            (
+                ("--service", "pay", "--service", "shpo"),
+                "service shpo matches nothing; there are pay, shop",
+            ),
+            (
+                ("--service", "shop", "--host", "web2,web3"),
+                "host web3 matches nothing of service shop; there are web1, web2",
+            ),
             (("--version", "9"), "version 9 matches nothing; there are (none), 1.7, 1.8"),
             (
                 ("--service", "shop", "--version", "1.8", "--host", "web1"),
@@ -1210,7 +1219,30 @@ def test_names_that_choose_nothing_are_reported(tmp_path, store):
         assert "  pay (no version)\n" in lab.output(
             "fleet", "services", "--store", c.store
         ), "an empty version reads like none at all"
+        for filters, versions in (
+            (("--service", "shop,pay"), {"1.7", "1.8", ""}),
+            (("--service", "sh*, pay"), {"1.7", "1.8", ""}),
+            (("--service", "shop", "--service", "pay"), {"1.7", "1.8", ""}),
+            (("--host", "web1", "--host", "web2"), {"1.7", "1.8"}),
+            (("--version", "1.8,1.7"), {"1.7", "1.8"}),
+            (("--version", "1.8"), {"1.8"}),
+        ):
+            found = fleet(c, "services", *filters)["services"]
+            assert {s["version"] for s in found} == versions, (filters, found)
+        methods = fleet(c, "top", "--method", "App.work,App.pay")["methods"]
+        assert len(methods) == 2, methods
+        for verb in ("top", "query"):
+            words = ("fleet", verb, "--method", "*", "--price", "1", "--store", c.store)
+            done = lab.jvmscope(*words, "--metric", "locks")
+            assert (done.returncode, done.stdout) == (2, ""), done
+            assert "--price has no effect with this --metric" in done.stderr
+            for metric in ("cpu", "samples"):
+                assert lab.jvmscope(*words, "--metric", metric).returncode == 0
         known = "cpu, wall, allocations, locks, times, live, latency, latency_slow, latency_typical"
+        shown = lab.output("fleet", "top", "--help")
+        assert all(
+            re.search(rf"--metric NAME.*\b{metric}\b", shown) for metric in known.split(", ")
+        )
         for where in (("--store", c.store), ("--collector", f"http://127.0.0.1:{c.port}")):
             done = lab.jvmscope("fleet", "top", "--metric", "nosuch", *where)
             assert done.returncode == (2 if where[0] == "--store" else 1) and not done.stdout
