@@ -31,7 +31,8 @@ int coverage_read(struct coverage *c, const char *path, struct coverage_found *r
 int coverage_json(const struct coverage *c, struct json *j) must_check;
 /*
  * Writes an object {the members of `jvmscope coverage --json`, "texts": {class: source text}}, with
- * the source texts found below the folder `sources`, which may be NULL. Returns 0; -ENOENT, having
- * written nothing, when the file contains no coverage; -EIO when it cannot be read; or -ENOMEM.
+ * the source texts found below the folders `sources` (a list), which may be NULL. Returns 0;
+ * -ENOENT, having written nothing, when the file contains no coverage; -EIO when it cannot be read;
+ * or -ENOMEM.
  */
 int coverage_page_json(const char *path, const char *sources, struct json *j) must_check;

@@ -51,6 +51,21 @@ const char *file_map_why(int error)
     return error == -ENXIO ? "it is a pipe or a device, not a file" : strerror(-error);
 }
 
+bool file_list_next(const char **rest, char path[PATH_MAX])
+{
+    const char *at = *rest + strspn(*rest, ", ");
+    if (!*at)
+        return false;
+    const char *end = at + strlen(at), *first = at + strcspn(at, ",");
+    for (bool exists = false; !exists; end = exists ? end : memrchr(at, ',', (size_t)(end - at))) {
+        size_t len = (size_t)(end - at);
+        snprintf(path, PATH_MAX, "%.*s", len < PATH_MAX ? (int)len : 0, at);
+        exists = end == first || access(path, F_OK) == 0;
+    }
+    *rest = end;
+    return true;
+}
+
 bool file_name_ends_in(const char *name, const char *end)
 {
     size_t n = strlen(name), m = strlen(end);

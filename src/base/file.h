@@ -3,6 +3,7 @@
 
 #include "base/macro.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -62,6 +63,12 @@ const char *file_base(const char *path);
  * something before that.
  */
 bool file_name_ends_in(const char *name, const char *end);
+/*
+ * Takes the next path from a list of paths that are separated by commas, and moves *rest behind it.
+ * The longest part of the list that exists is one path, so the name of a file may have a comma.
+ * Returns false at the end of the list. A path that is too long becomes an empty one.
+ */
+bool file_list_next(const char **rest, char path[PATH_MAX]);
 /* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
 int file_write_all(int fd, const void *bytes, size_t len) must_check;
 

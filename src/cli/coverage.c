@@ -26,9 +26,9 @@ static const struct arg coverage_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct cover_options, output), "FILE",
      "write the coverage to this file: .info is lcov's format, .xml is Cobertura's, .html is a "
      "page"},
-    {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR",
+    {"--sources", 's', ARG_LIST, offsetof(struct cover_options, sources), "DIR",
      "where source files are, for the files of -o"},
-    {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
+    {"--classes", 0, ARG_LIST, offsetof(struct cover_options, classes), "PATH",
      "also count the classes of this folder, jar or class file that were never loaded"},
     {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL,
      "list methods too; JSON and the files of -o always have them"},
@@ -72,6 +72,21 @@ static int read_recording(struct coverage *c, const char *path, bool several,
     ret->any |= any;
     ret->asked |= asked;
     return status ? status : r < 0 ? complain_errno(path, "cannot read", r) : 0;
+}
+
+/* Adds classes that were never loaded. Returns 0, or the exit status after a complaint. */
+static int add_classes(struct coverage *c, const char *path)
+{
+    size_t bad = 0;
+    int r = cover_classes_add(c, path, &bad);
+    if (r == -EBADMSG)
+        return complain(path, "cannot read", "not a folder, jar or class file");
+    if (r < 0)
+        return complain_errno(path, "cannot read", r);
+    if (bad)
+        fprintf(stderr, "jvmscope: %s: note: left out %s that cannot be read\n", path,
+                COUNT_TEXT(bad, "class files"));
+    return 0;
 }
 
 static void print_sum(const char *name, const struct cover_sum *s)
@@ -149,6 +164,7 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
         if (strcasecmp(extension, formats[i].extension) != 0)
             continue;
         _cleanup_(out_file_release) struct out_file file = OUT_FILE;
+        replaced_note(o->output);
         int r = out_file_open_like(&file, o->output, from);
         FILE *out = r < 0 ? NULL : out_file_stream(&file);
         if (out) {
@@ -159,7 +175,10 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
         }
         if (r == 0 || file.error)
             r = out_file_commit(&file);
-        return r < 0 ? complain_errno(o->output, "cannot write", r) : 0;
+        if (r < 0)
+            return complain_errno(o->output, "cannot write", r);
+        replaced_announce(o->output);
+        return 0;
     }
     complain(o->output, "not a format of coverage", ".info, .xml and .html are");
     return 2;
@@ -197,16 +216,11 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     }
     if (!found.any)
         return 1;
-    if (o.classes) {
-        size_t bad = 0;
-        int r = cover_classes_add(&c, o.classes, &bad);
-        if (r == -EBADMSG)
-            return complain(o.classes, "cannot read", "not a folder, jar or class file");
-        if (r < 0)
-            return complain_errno(o.classes, "cannot read", r);
-        if (bad)
-            fprintf(stderr, "jvmscope: %s: note: left out %s that cannot be read\n", o.classes,
-                    COUNT_TEXT(bad, "class files"));
+    char classes[PATH_MAX];
+    for (const char *rest = o.classes; rest && file_list_next(&rest, classes);) {
+        status = add_classes(&c, classes);
+        if (status)
+            return status;
     }
     coverage_sort(&c);
     if (o.sources)

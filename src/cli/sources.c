@@ -2,6 +2,7 @@
 #include "cli/sources.h"
 
 #include "answers/coverage.h"
+#include "base/file.h"
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool sources_check(const char *folder)
+static bool check_folder(const char *folder)
 {
     struct stat st;
     if (stat(folder, &st) < 0)
@@ -23,23 +24,32 @@ bool sources_check(const char *folder)
     return false;
 }
 
-void sources_note_none(const char *folder, const struct coverage *c)
+bool sources_check(const char *folders)
+{
+    char folder[PATH_MAX];
+    for (const char *rest = folders; file_list_next(&rest, folder);)
+        if (!check_folder(folder))
+            return false;
+    return true;
+}
+
+void sources_note_none(const char *folders, const struct coverage *c)
 {
     _cleanup_(buf_release) struct buf what = BUF(1 << 16);
     for (size_t i = 0; i < c->classes.len; i++) {
-        _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
+        _cleanup_free_ char *path = cover_source_path(folders, &c->classes.data[i]);
         if (path)
             return;
     }
     _cleanup_free_ char *first =
         c->classes.len ? cover_source_path(NULL, &c->classes.data[0]) : NULL;
-    buf_printf(&what, "%s has no source file of a class that is covered", folder);
+    buf_printf(&what, "%s has no source file of a class that is covered", folders);
     if (first)
         buf_printf(&what, ", such as %s", first);
     complain("--sources", "note", buf_str(&what));
 }
 
-void sources_note_without_effect(const char *folder, char *const *recordings, int n)
+void sources_note_without_effect(const char *folders, char *const *recordings, int n)
 {
     _cleanup_(coverage_release) struct coverage c = {0};
     _cleanup_(coverage_found_release) struct coverage_found found = {0};
@@ -50,7 +60,7 @@ void sources_note_without_effect(const char *folder, char *const *recordings, in
             continue; /* a heap dump, for example */
     }
     if (found.any)
-        sources_note_none(folder, &c);
+        sources_note_none(folders, &c);
     else
         complain("--sources", "note", "has no effect, because no coverage was recorded (--cover)");
 }

@@ -234,13 +234,18 @@ int export_cobertura(const struct coverage *c, const char *sources, FILE *out)
             "<coverage line-rate=\"%.4f\" branch-rate=\"%.4f\" lines-covered=\"%llu\" "
             "lines-valid=\"%llu\" "
             "branches-covered=\"%llu\" branches-valid=\"%llu\" complexity=\"0\" "
-            "version=\"jvmscope " JVMSCOPE_VERSION "\" timestamp=\"%lld\">\n<sources><source>",
+            "version=\"jvmscope " JVMSCOPE_VERSION "\" timestamp=\"%lld\">\n<sources>",
             rate(s.lines_hit, s.lines), rate(s.branches_hit, s.branches),
             (unsigned long long)s.lines_hit, (unsigned long long)s.lines,
             (unsigned long long)s.branches_hit, (unsigned long long)s.branches,
             (long long)time(NULL) * 1000);
-    put_escaped(out, sources ? sources : ".");
-    fputs("</source></sources><packages>\n", out);
+    char folder[PATH_MAX];
+    for (const char *rest = sources ? sources : "."; file_list_next(&rest, folder);) {
+        fputs("<source>", out);
+        put_escaped(out, folder);
+        fputs("</source>", out);
+    }
+    fputs("</sources><packages>\n", out);
     r = cobertura_packages(c, out);
     fputs("</packages></coverage>\n", out);
     return r;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports coverage to files for other tools. sources: the folder below which the program's source
- * files are, or NULL. Functions return 0 or -ENOMEM; the caller checks for stdio errors.
+ * Exports coverage to files for other tools. sources: the folders, separated by commas, below which
+ * the program's source files are, or NULL. Functions return 0 or -ENOMEM; the caller checks for
+ * stdio errors.
  */
 #pragma once
 

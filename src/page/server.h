@@ -7,8 +7,8 @@
 struct page_server;
 
 /*
- * Serves these files, whose paths it does not copy. sources: the folder of the program's source
- * files, or NULL. A query of a heap dump may take query_limit_ns. Returns 0 or -ENOMEM.
+ * Serves these files, whose paths it does not copy. sources: a list of folders of the program's
+ * source files, or NULL. A query of a heap dump may take query_limit_ns. Returns 0 or -ENOMEM.
  */
 int page_server_new(struct page_server **ret, char **paths, size_t count, const char *sources,
                     uint64_t query_limit_ns) must_check;

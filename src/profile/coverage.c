@@ -2,6 +2,7 @@
 #include "profile/coverage.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -365,18 +366,27 @@ void cover_source_name(const struct cover_class *c, struct buf *b)
     buf_printf(b, "%.*s.java", (int)strcspn(simple, "$"), simple);
 }
 
-char *cover_source_path(const char *sources, const struct cover_class *c)
+/* Like cover_source_path, for one folder. */
+static char *path_in(const char *folder, const struct cover_class *c)
 {
     _cleanup_(buf_release) struct buf path = BUF(8192);
-    if (sources)
-        buf_printf(&path, "%s/", sources);
+    if (folder)
+        buf_printf(&path, "%s/", folder);
     cover_source_name(c, &path);
     /*
      * A class file may contain any source name, so make sure that it does not lead out of the
      * folder.
      */
     if (strstr(buf_str(&path), "/../") || buf_error(&path) ||
-        (sources && access(buf_str(&path), R_OK) < 0))
+        (folder && access(buf_str(&path), R_OK) < 0))
         return NULL;
     return strdup(buf_str(&path));
+}
+
+char *cover_source_path(const char *sources, const struct cover_class *c)
+{
+    char folder[PATH_MAX], *path = sources ? NULL : path_in(NULL, c);
+    for (const char *rest = sources; rest && !path && file_list_next(&rest, folder);)
+        path = path_in(folder, c);
+    return path;
 }

@@ -102,8 +102,9 @@ void coverage_release(struct coverage *c);
  */
 void cover_source_name(const struct cover_class *c, struct buf *b);
 /*
- * Returns the path of a class's source, allocated by malloc: in the folder `sources`, or only the
- * part that cover_source_name appends when `sources` is NULL. Returns NULL when `sources` has no
- * such file that can be read, when the path contains "/../", or when memory runs out.
+ * Returns the path of a class's source, allocated by malloc: in the first folder of the list
+ * `sources` (separated by commas) that has it, or only the part that cover_source_name appends when
+ * `sources` is NULL. Returns NULL when `sources` has no such file that can be read, when the path
+ * contains "/../", or when memory runs out.
  */
 char *cover_source_path(const char *sources, const struct cover_class *c);

@@ -104,6 +104,48 @@ def test_outputs_for_other_tools(jvmscope, tmp_path):
     assert re.search(r"0\.0 %.*neverCalled", table) and re.search(r"100\.0 %.*recursive", table)
 
 
+def test_folders_of_several_modules(jvmscope, tmp_path):
+    """Lists accumulate, by commas or by giving the option again. A folder's name may have a comma."""
+    recording, _ = record(lab.Jdk(17), tmp_path)
+    other, comma = tmp_path / "other", tmp_path / "a,b"
+    other.mkdir()
+    comma.mkdir()
+    (comma / "Covered.java").write_text("// of the folder with a comma\n")
+    info, xml_file = tmp_path / "out.info", tmp_path / "out.xml"
+    for words, found in (
+        (("-s", other, "-s", SOURCE.parent), SOURCE.parent),
+        (("-s", f"{other},{SOURCE.parent}"), SOURCE.parent),
+        (("-s", comma, "-s", SOURCE.parent), comma),
+        (("-s", f"{other},{comma}"), comma),
+    ):
+        assert jvmscope("coverage", *words, "-o", info, recording).returncode == 0, words
+        assert f"SF:{found}/Covered.java" in info.read_text(), words
+    done = jvmscope("coverage", "-s", f"{other},{SOURCE.parent}", "-o", xml_file, recording)
+    assert done.returncode == 0, done
+    root = xml.dom.minidom.parse(str(xml_file)).documentElement
+    named = [s.firstChild.data for s in root.getElementsByTagName("source")]
+    assert named == [str(other), str(SOURCE.parent)]
+    done = jvmscope("coverage", "-s", f"{other},{tmp_path}/nosuch", "-o", info, recording)
+    assert (done.returncode, done.stdout) == (2, "") and "/nosuch: cannot read the sources" in (
+        done.stderr
+    )
+    # Classes that were never loaded, of two folders.
+    for name in ("First", "Second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        source = folder / f"{name}.java"
+        source.write_text(f"class {name} {{ static int one() {{ return 1; }} }}\n")
+        lab.Jdk(17).run("javac", "-d", folder, source)
+    both = (("--classes", f"{tmp_path}/First,{tmp_path}/Second"),)
+    both += (("--classes", tmp_path / "First", "--classes", tmp_path / "Second"),)
+    for words in both:
+        done = jvmscope("coverage", "--json", *words, recording)
+        shown = {c["class"] for c in json.loads(done.stdout)["classes"]}
+        assert {"First", "Second"} <= shown, (words, shown)
+    done = jvmscope("coverage", "--classes", f"{tmp_path}/First,{tmp_path}/Third", recording)
+    assert done.returncode == 1 and "/Third: cannot read: No such file" in done.stderr, done
+
+
 def test_refusals(jvmscope, tmp_path):
     done = lab.Jdk(17).java("Covered", jvm=(lab.Jdk(17).agent(f"cover=y,file={tmp_path}/x.txt"),))
     assert done.returncode == 1 and "format=r" in done.stderr
