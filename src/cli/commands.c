@@ -76,6 +76,9 @@ static void usage(const struct command *const *table, FILE *to)
     bool top = table == commands;
     if (top)
         fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
+    else
+        fprintf(to, "usage: jvmscope %.*s VERB [OPTION ...]\n\n", (int)strcspn(table[0]->name, " "),
+                table[0]->name);
     command_summaries(table, to);
     fprintf(to, "\n`jvmscope help %s` says more%s.\n", top ? "COMMAND" : "COMMAND VERB",
             top ? "; `jvmscope --version` prints the version" : "");

@@ -27,7 +27,7 @@ static const struct arg convert_args[] = {
      "the file to write; its extension picks the format"},
     {"--format", 'f', ARG_TEXT, offsetof(struct convert, format), "FORMAT",
      "the format, if the extension of OUT does not give it: otlp, pb.gz, jfr ..."},
-    {"--sources", 's', ARG_TEXT, offsetof(struct convert, sources), "DIR",
+    {"--sources", 's', ARG_LIST, offsetof(struct convert, sources), "DIR",
      "where source files are, to show coverage in a page"},
     {0},
 };
@@ -35,7 +35,7 @@ static const struct arg convert_args[] = {
 static const struct arg_set convert_set = {"Output", convert_args};
 static const struct arg_set *const convert_sets[] = {&convert_set, &push_set, &selection_set, NULL};
 
-static int unknown_format(const char *path)
+void convert_complain_of_format(const char *path)
 {
     char known[256] = "";
     for (const struct export_format *const *at = export_formats, *f; (f = *at); at++) {
@@ -44,10 +44,9 @@ static int unknown_format(const char *path)
     }
     const char *dot = strrchr(path, '.');
     if (dot && (strcasecmp(dot, ".info") == 0 || strcasecmp(dot, ".xml") == 0))
-        complain(path, "jvmscope coverage writes this format, convert does not", known);
+        complain(path, "only jvmscope coverage -o writes this format, from a recording", known);
     else
         complain(path, "no format has this extension", known);
-    return 2;
 }
 
 static bool format_row(size_t i, struct operand_word *ret)
@@ -239,8 +238,10 @@ static int convert(const struct selection *selection, const char *from, const ch
 {
     const struct export_format *format =
         options->format ? format_named(options->format) : export_format_of(to);
-    if (!format)
-        return unknown_format(options->format ? options->format : to);
+    if (!format) {
+        convert_complain_of_format(options->format ? options->format : to);
+        return 2;
+    }
     if (!convert_follows(format, selection, to))
         return 2;
     _cleanup_(profile_freep) struct profile *p = NULL;
@@ -417,9 +418,13 @@ static int cmd_convert(const struct command *self, int argc, char **argv)
         return 2;
     if (options.sources)
         sources_note_without_effect(options.sources, operands.list, 1);
+    if (options.output)
+        replaced_note(options.output);
     status = options.output
                  ? convert(&selection, operands.list[0], options.output, &options, push.labels)
                  : 0;
+    if (options.output && status == 0)
+        replaced_announce(options.output);
     return status || !push.url ? status
                                : push_file(&push, &selection, operands.list[0], operands.list[0]);
 }

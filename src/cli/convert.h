@@ -15,6 +15,8 @@ int convert_file(const struct selection *selection, const char *from, const char
  */
 int convert_copy(const char *copy, const char *output);
 
+/* Complains that no output has the format of this name's extension, and lists those that exist. */
+void convert_complain_of_format(const char *path);
 /*
  * Returns whether output in the format can be limited to the selection. Complains otherwise; `to`
  * names the output.

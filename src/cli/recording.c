@@ -5,7 +5,9 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
+#include "cli/convert.h"
 #include "cli/losses.h"
+#include "cli/replaced.h"
 #include "export/export.h"
 #include "jfr/cut.h"
 #include "options/options.h"
@@ -45,7 +47,7 @@ bool recording_check_output(const char *output)
 {
     if (recording_is_direct(output) || export_format_of(output))
         return true;
-    complain(output, "no format has this extension", "jvmscope convert --help lists them");
+    convert_complain_of_format(output);
     return false;
 }
 
@@ -232,9 +234,6 @@ static uint64_t bytes_of(const char *path, bool ended)
     return !ended && jfr_used_bytes(fd, &used) == 0 ? used : (uint64_t)st.st_size;
 }
 
-#define REPLACED " in place of an older file"
-
-static char older[PATH_MAX];
 static uint64_t older_dumps; /* bit i: recording_put_dump_name's dump i, as far as there are bits */
 
 void recording_put_dump_name(struct buf *b, const char *recording, unsigned i)
@@ -250,27 +249,16 @@ void recording_put_dump_name(struct buf *b, const char *recording, unsigned i)
     buf_string(b, ".hprof");
 }
 
-static bool holds_something(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
-}
-
 void recording_note_older(const char *output)
 {
-    snprintf(older, sizeof(older), "%s", holds_something(output) ? output : "");
+    replaced_note(output);
     older_dumps = 0;
     for (unsigned i = 0; i < 64; i++) {
         _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
         recording_put_dump_name(&path, output, i);
-        if (!buf_error(&path) && holds_something(buf_str(&path)))
+        if (!buf_error(&path) && replaced_holds_something(buf_str(&path)))
             older_dumps |= UINT64_C(1) << i;
     }
-}
-
-const char *recording_replaced(const char *output)
-{
-    return *older && strcmp(older, output) == 0 ? REPLACED : "";
 }
 
 /* Returns whether the tables that the recording was to get at its end are missing. */
@@ -290,7 +278,7 @@ static bool announce(const struct capture_options *c, const char *path, const ch
     const char *shown_by =
         direct && !*where ? contents_shown_by(path, c ? buf_str(&c->options) : NULL) : NULL;
     fprintf(stderr, "jvmscope: wrote %s%s (%s)%s", shown, where,
-            format_size(size, bytes_of(path, ended)), recording_replaced(shown));
+            format_size(size, bytes_of(path, ended)), replaced_words(shown));
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
@@ -336,7 +324,7 @@ void recording_announce_dumps(const char *recording, const struct timespec *sinc
         if (exists && written_since(&st, since))
             fprintf(stderr, "jvmscope: wrote %s (%s)%s; see it with: jvmscope heap leaks %s\n",
                     buf_str(&path), format_size(size, (uint64_t)st.st_size),
-                    i < 64 && older_dumps >> i & 1 ? REPLACED : "", buf_str(&path));
+                    i < 64 && older_dumps >> i & 1 ? REPLACED_WORDS : "", buf_str(&path));
         more = i == 0 || exists;
         if (i == 0 && !(exists && written_since(&st, since)) &&
             contents_requested(recording, OPT_ONOOM) && !contents_shown_by(recording, NULL))

@@ -6,13 +6,15 @@
 #include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/reading.h"
-#include "profile/vm_time.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
+#include <string.h>
 
-enum { STACK_LINES = 24, TREE_DEPTH = 40 };
+enum { STACK_LINES = 24, TREE_DEPTH = 40, STACKS = 5 };
+
+#define STACKS_UNSET UINT64_MAX
 
 struct report {
     bool json, inverted, idle;
@@ -122,59 +124,6 @@ static void print_sampler(const struct profile_view *v)
     if (s->lost)
         printf("; %s lost", COUNT_TEXT(s->lost, "samples"));
     putchar('\n');
-}
-
-/*
- * Reads what the process used besides what was sampled. For a selection of threads or classes
- * nothing is known of this.
- */
-static void read_times(const struct profile_view *v, struct vm_time *ret)
-{
-    *ret = (struct vm_time){0};
-    if (v->metric != PROFILE_CPU || v->filter.thread || v->filter.class_name ||
-        vm_time_sum(ret, v->profile, &v->filter) < 0)
-        *ret = (struct vm_time){0};
-}
-
-static void print_times(const struct profile_view *v)
-{
-    _cleanup_(vm_time_release) struct vm_time t;
-    char time[24];
-    read_times(v, &t);
-    if (!t.process_ns)
-        return;
-    printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
-    printf("Java threads %s", format_duration(time, t.java_ns));
-    for (size_t i = 0; i < t.rows.len; i++) {
-        struct str what = profile_text(v->profile, t.rows.data[i].what);
-        printf(", %.*s %s (%.1f %%)", (int)what.len, what.data,
-               format_duration(time, t.rows.data[i].cpu_ns),
-               percent(t.rows.data[i].cpu_ns, t.process_ns));
-    }
-    if (percent(t.rest_ns, t.process_ns) >= 0.05)
-        printf(", not sampled %s (%.1f %%)", format_duration(time, t.rest_ns),
-               percent(t.rest_ns, t.process_ns));
-    putchar('\n');
-}
-
-static void json_times(struct json *j, const struct profile_view *v)
-{
-    _cleanup_(vm_time_release) struct vm_time t;
-    read_times(v, &t);
-    if (!t.process_ns)
-        return;
-    json_key_object(j, "cpu_time_ns");
-    json_key_u64(j, VM_TIME_PROCESS, t.process_ns);
-    json_key_u64(j, "java", t.java_ns);
-    json_key_u64(j, "not sampled", t.rest_ns);
-    for (size_t i = 0; i < t.rows.len; i++) {
-        struct str what = profile_text(v->profile, t.rows.data[i].what);
-        json_string_n(j, what.data, what.len);
-        buf_u8(j->out, ':');
-        j->comma = false;
-        json_u64(j, t.rows.data[i].cpu_ns);
-    }
-    json_end_object(j);
 }
 
 static void json_sampler(struct json *j, const struct profile_view *v)
@@ -379,7 +328,7 @@ static int print_report(const struct report *o, const struct selection *s, const
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     print_head(&v, path);
-    print_times(&v);
+    report_process_print(&v);
     print_sampler(&v);
     for (int m = 0; m < PROFILE_METRICS; m++) {
         const char *whole_only = reading_whole_only(&s->filter, p, (enum profile_metric)m);
@@ -447,7 +396,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_key_string_n(j, "note", buf_str(&note), note.len);
     }
     json_sampler(j, v);
-    json_times(j, v);
+    report_process_json(j, v);
     json_key_array(j, "methods");
     for (size_t i = 0; i < n; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
@@ -530,21 +479,58 @@ static int print_json(const struct selection *s, const struct profile *p, const 
     return 0;
 }
 
+/*
+ * Refuses options that have no effect on what is shown. Those whose effect depends on the file are
+ * noted once it is read (note_idle).
+ */
+static bool check_options(const char *command, const struct report *o, const struct selection *s)
+{
+    if (o->json && (o->inverted || o->stacks != STACKS_UNSET))
+        complain(command,
+                 o->inverted ? "--inverted has no effect with --json"
+                             : "--stacks has no effect with --json",
+                 "JSON has the methods, and no stacks");
+    else if (o->idle && s->metric && strcmp(s->metric, profile_metrics[PROFILE_WALL].name) != 0)
+        complain(command, "--idle has no effect with this --metric",
+                 "it adds wall-clock samples, which --metric wall counts");
+    else
+        return true;
+    return false;
+}
+
+/* Prints a note if --idle changes nothing, because no samples of idle threads could be shown. */
+static void note_idle(const struct report *o, const struct selection *s, const struct profile *p,
+                      const char *path)
+{
+    enum profile_metric shown = PROFILE_WALL;
+    if (!p->series[PROFILE_WALL].samples.len)
+        complain("--idle", "note", "has no effect, because the file has no wall-clock samples");
+    else if (!o->json && !s->metric && reading_metric(s, p, path, &shown) == 0 &&
+             shown != PROFILE_WALL)
+        complain("--idle", "note",
+                 "has no effect, because wall-clock samples are shown with --metric wall alone");
+}
+
 static int cmd_report(const struct command *self, int argc, char **argv)
 {
-    struct report options = {.limit = 20, .stacks = 5};
+    struct report options = {.limit = 20, .stacks = STACKS_UNSET};
     struct selection selection = {0};
     struct operands operands;
     int status;
     if (!args_parse(self, ARGS({&report_set, &options}, {&selection_set, &selection}), argc, argv,
                     &operands, &status))
         return status;
+    if (!check_options(self->name, &options, &selection))
+        return 2;
+    options.stacks = options.stacks == STACKS_UNSET ? STACKS : options.stacks;
     _cleanup_(profile_freep) struct profile *p = NULL;
     status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, losses_of_profile, NULL);
     if (status == 0 && !reading_check(&selection, p, operands.list[0], false))
         status = 1;
     if (status)
         return status;
+    if (options.idle)
+        note_idle(&options, &selection, p, operands.list[0]);
     selection.filter.without_idle = !options.idle;
     return options.json ? print_json(&selection, p, operands.list[0])
                         : print_report(&options, &selection, p, operands.list[0]);

@@ -33,3 +33,13 @@ int report_sites_print(const struct profile *p, const struct profile_filter *fil
                        size_t limit) must_check;
 /* Writes the member "sites", the allocation sites, of the open object. Returns 0 or -ENOMEM. */
 int report_sites_json(struct json *j, const struct profile *p, const struct profile_filter *filter);
+
+/* ---- report_process.c */
+
+/*
+ * Prints on what the process spent CPU time, of the VM's threads too, or nothing if that is not
+ * known of the selection.
+ */
+void report_process_print(const struct profile_view *v);
+/* Writes the same as a member of the object that is open. */
+void report_process_json(struct json *j, const struct profile_view *v);

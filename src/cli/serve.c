@@ -29,7 +29,7 @@ static const struct arg serve_args[] = {
      "listen on this port instead of a free one", .max = 65535},
     {"--query-limit", 0, ARG_SPAN, offsetof(struct serve, query_limit), "TIME",
      "how long a query of a heap dump may take (10s)"},
-    {"--sources", 's', ARG_TEXT, offsetof(struct serve, sources), "DIR",
+    {"--sources", 's', ARG_LIST, offsetof(struct serve, sources), "DIR",
      "where source files are, to show coverage in a page"},
     {0},
 };
@@ -72,9 +72,9 @@ static int serve(struct page_server *pages, const struct serve *o)
 
 /*
  * Checks that a file can be shown. Large files are read only when the page asks for them, and dumps
- * are. Returns 0, or the exit status after a complaint.
+ * are. Sets *ret_dump if it may be a heap dump. Returns 0, or the exit status after a complaint.
  */
-static int check_file(const char *path)
+static int check_file(const char *path, bool *ret_dump)
 {
     enum { SMALL = 16 << 20 };
 
@@ -85,8 +85,10 @@ static int check_file(const char *path)
     if (r < 0)
         return complain_errno(path, "cannot read", r);
     enum file_format format = file_format_of(map.data, map.len);
-    bool checked = map.len < SMALL && format != FORMAT_GZIP && format != FORMAT_HPROF;
+    bool may_be_dump = format == FORMAT_GZIP || format == FORMAT_HPROF;
+    bool checked = map.len < SMALL && !may_be_dump;
     file_map_release(&map);
+    *ret_dump |= may_be_dump;
     if (checked)
         r = profile_load(&p, path, LOAD_SAMPLES, NULL, &why, NULL, NULL);
     if (r < 0)
@@ -105,13 +107,17 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
         return status;
     if (options.sources && !sources_check(options.sources))
         return 2;
+    bool any_dump = false;
     for (int i = 0; i < operands.count; i++) {
-        status = check_file(operands.list[i]);
+        status = check_file(operands.list[i], &any_dump);
         if (status)
             return status;
     }
     if (options.sources)
         sources_note_without_effect(options.sources, operands.list, operands.count);
+    if (options.query_limit && !any_dump)
+        complain("--query-limit", "note",
+                 "has no effect, because none of the files is a heap dump");
     if (!page_head[0])
         return complain(
             self->name, "this build has no page",

@@ -27,7 +27,7 @@
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
 #define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "how many requests of a name count as slow: 1%, 0.1% (1%)"}
 #define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this count as slow: 500ms"}
-#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "show up to N frames of each stack (12); 0 shows no stacks"}
+#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "show up to N frames of each stack (12), 0: no stacks; JSON has all"}
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
@@ -39,7 +39,7 @@ static const struct arg slow_args[] = {
     {0}};
 static const struct arg now_args[] = {JSON, SLOWEST, OVER, NAME, {0}};
 static const struct arg show_args[] = {
-    JSON, STACKS, LIMIT("rows of the waterfall (60); JSON has all"), {0}};
+    JSON, LIMIT("rows of the waterfall (60); JSON has all"), {0}};
 
 #define SETS(verb)                                                           \
     static const struct arg_set verb##_set = {"What is shown", verb##_args}; \

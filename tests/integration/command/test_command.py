@@ -121,6 +121,7 @@ def test_every_verb_has_help_in_each_way(jvmscope):
     for command in ("threads", "heap", "requests", "fleet"):
         listed = jvmscope("help", command).stdout
         assert listed == jvmscope(command, "--help").stdout
+        assert listed.startswith(f"usage: jvmscope {command} "), listed
         verbs = re.findall(rf"(?m)^  {command} (\S+)  ", listed)
         assert len(verbs) >= 2, listed
         for verb in verbs:
@@ -187,7 +188,7 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
         (
             2,
             ("convert", full, "-o", tmp_path / "x.info"),
-            "jvmscope coverage writes this format, convert does not: formats are ",
+            "only jvmscope coverage -o writes this format, from a recording: formats are ",
         ),
         (
             1,
@@ -200,7 +201,16 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
             ("run", "-o", tmp_path / "x.jfr", "--", "/nonexistent/java"),
             "/nonexistent/java: cannot run: No such file",
         ),
-        (2, ("run", "-o", tmp_path / "x.zip", "--", "java"), "no format has this extension"),
+        (
+            2,
+            ("run", "-o", tmp_path / "x.zip", "--", "java"),
+            "no format has this extension: formats are ",
+        ),
+        (
+            2,
+            ("run", "-o", tmp_path / "x.info", "--", "java"),
+            "only jvmscope coverage -o writes this format, from a recording: formats are ",
+        ),
     )
     for status, command, message in rows:
         done = jvmscope(*command)

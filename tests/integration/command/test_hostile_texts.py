@@ -105,7 +105,7 @@ def verbs(*words):
         more = ask(*name.split(), "--help")[1].decode()
         if "\n  " + name + " " in "\n" + more:
             yield from verbs(*name.split())
-        if not more.startswith("  " + name + " "):
+        if not more.startswith(f"usage: jvmscope {name} VERB "):
             yield name
 
 
@@ -231,8 +231,9 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
             else words[0]
         )
         texts[key] = texts.get(key, "") + check(words)
-        as_json = check([*words, "--json"])
-        json.loads(as_json)
+        if "--inverted" not in words:  # of which JSON has nothing
+            as_json = check([*words, "--json"])
+            json.loads(as_json)
     silent = [
         k
         for k in (

@@ -13,6 +13,7 @@ import pytest
 from option_tables import ASKING, OWN, table, verbs, verbs_of
 
 FILE = "no-such-file.jfr"
+HELP_ROW = re.compile(r"^  (?:-\w, |    )(--[a-z-]+)(?: \S+)? +(\S.*)")
 OPTION = re.compile(r"^  (?:-(\w), |    )(--[a-z-]+)(?: (\S+))?")
 
 
@@ -48,6 +49,24 @@ def test_no_command_is_left_out():
             for m in map(OPTION.match, run(name, "--help")[1].splitlines())
             if m and m[2] != "--help"
         ], name
+
+
+def test_serve_notes_an_option_for_heap_dumps_without_one(tmp_path):
+    stacks, dump = tmp_path / "a.collapsed", tmp_path / "a.hprof"
+    stacks.write_text("a.b;c.d 3\n")
+    dump.write_bytes(b"JAVA PROFILE 1.0.2\0" + bytes(100))
+    note = "--query-limit: note: has no effect, because none of the files is a heap dump\n"
+    for files, noted in (([stacks], True), ([dump], False), ([stacks, dump], False)):
+        process = subprocess.Popen(
+            [lab.BUILD / "jvmscope", "serve", "--query-limit", "1s", *files],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout.readline().startswith("http://"), files
+        process.terminate()
+        printed = process.communicate()[1]
+        assert (note in printed) == noted, (files, printed)
 
 
 def test_files_that_are_none_are_refused(tmp_path):
@@ -169,6 +188,87 @@ def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tm
         ("threads summary", "--from"),
         ("requests", "--from"),
     } <= tried, tried
+
+
+# Options that choose what is shown of a recording, with values that change it. Those that select a
+# part of the recording are in the test above.
+SHAPING = {
+    "--idle": [],
+    "--inverted": [],
+    "--limit": ["1"],
+    "--methods": [],
+    "--metric": ["allocations"],
+    "--sources": ["/usr"],
+    "--stacks": ["0"],
+    "--exceptions": [],
+}
+
+
+@pytest.mark.jdks(17)
+def test_an_option_that_changes_nothing_is_refused_or_noted(jdk, tmp_path):
+    """In each form of each verb that reads recordings: as text, as JSON, of each metric and as a
+    file. Only what the option's own help says of JSON and of files may be without a message.
+    """
+    full, few = tmp_path / "full.jfr", tmp_path / "few.jfr"
+    every = "threads=y,monitor=y,exceptions=stacks,events=y,cover=y,requests=EveryView.answer,trace=EveryView.answer"
+    for file, options in ((full, f"cpu=wall,alloc=sampled,{every}"), (few, "cpu=samples")):
+        done = jdk.java("EveryView", jvm=[jdk.agent(f"format=r,{options},file={file}")])
+        assert done.returncode == 0, done.stderr
+    collapsed = tmp_path / "few.collapsed"
+    assert run("convert", "-o", collapsed, few)[0] == 0
+
+    def answer(*words):
+        """Also the file that is written, without the time in it."""
+        answered = run(*words)
+        written = b"".join(p.read_bytes() for p in sorted(tmp_path.glob("x.*")))
+        for p in tmp_path.glob("x.*"):
+            p.unlink()
+        return *answered, re.sub(rb'timestamp="\d+"', b"", written)
+
+    silent, tried = [], set()
+    verbs = [
+        "report",
+        "coverage",
+        "trace",
+        "requests",
+        "vm",
+        *(name for c in ("threads", "requests") for name, _ in verbs_of(c)),
+    ]
+    for verb in verbs:
+        shown = [m for m in map(HELP_ROW.match, run(*verb.split(), "--help")[1].splitlines()) if m]
+        flags = {m[1]: m[2] for m in shown}
+        forms = [(), *[("--json",)] * ("--json" in flags)]
+        if "--metric" in flags:
+            forms += [(*form, f"--metric={m}") for form in forms for m in ("wall", "allocations")]
+        if "--output" in flags:
+            forms += [("-o", tmp_path / f"x{e}") for e in (".html", ".info", ".xml")]
+        for file in (full, few, collapsed):
+            operands = ["1", file] if verb == "requests show" else [file]
+            for form in forms:
+                whole = answer(*verb.split(), *form, *operands)
+                for flag in flags.keys() & SHAPING.keys():
+                    if whole[0] != 0 or any(str(w).startswith(flag) for w in form):
+                        continue
+                    documented = "JSON" in flags[flag] and "--json" in form
+                    documented |= "files of -o" in flags[flag] and "-o" in form
+                    changed = answer(*verb.split(), flag, *SHAPING[flag], *form, *operands)
+                    tried.add((verb, flag, form[:1]))
+                    # What was read may be all that there is, and then nothing refers to the option.
+                    text = run(*verb.split(), *operands)[1] if "--json" in form else whole[1]
+                    all_shown = flag == "--limit" and "more" not in whole[1]
+                    all_shown |= verb == "threads critical-path" and f"({flag} shows" not in text
+                    if changed[1:] == whole[1:] and not documented and not all_shown:
+                        silent.append((verb, flag, form, file.name))
+    assert not silent, silent
+    expected = {
+        ("report", "--idle", ()),
+        ("report", "--idle", ("--metric=allocations",)),
+        ("report", "--stacks", ("--json",)),
+        ("report", "--inverted", ("--json",)),
+        ("coverage", "--methods", ()),
+        ("requests slow", "--stacks", ()),
+    }
+    assert not expected - tried
 
 
 @pytest.mark.jdks(17)
@@ -356,15 +456,22 @@ VALUES = {
 LISTS = {
     "--base",
     "--class",
+    "--classes",
     "--exclude",
+    "--host",
+    "--instance",
     "--label",
     "--lock",
     "--match",
     "--method",
     "--name",
+    "--package",
     "--request",
+    "--service",
+    "--sources",
     "--thread",
     "--token",
+    "--version",
 }
 WRONG = {
     "--push": ["x", "ftp://x/ingest", "http://127.0.0.1:1"],
@@ -441,7 +548,8 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
                 ), (option, printed)
         printed = verb.refused(flag, good(value, flag), f"{flag}={good(value, flag)}")
         goes_on = printed is None and (flag in LISTS or (verb.name, flag) == ("slow", "--agent"))
-        assert goes_on or printed and ("given twice" in printed or "without --push" in printed), (
+        needs_other = printed and ("without --push" in printed or "without -o" in printed)
+        assert goes_on or needs_other or printed and "given twice" in printed, (
             flag,
             printed,
         )
@@ -514,6 +622,10 @@ def test_nothing_lies_before_the_start_of_a_recording():
         ("top", "--count"),
         ("top", "--rows"),
     } <= refused, refused
+    for size in ("0", "1", "1m"):
+        printed = Verb("heap summary").refused("--memory", size)
+        assert printed and f"--memory={size}: out of range: 16.0 MiB to " in printed, printed
+    assert Verb("heap summary").refused("--memory", "16m") is None
 
 
 def test_a_verb_lists_its_own_options_alone():

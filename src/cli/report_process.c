@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the process used of its CPU time besides what was sampled. */
+#include "cli/report.h"
+
+#include "base/json.h"
+#include "base/parse.h"
+#include "profile/vm_time.h"
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/*
+ * Reads what the process used besides what was sampled. For a selection of threads or classes
+ * nothing is known of this.
+ */
+static void read_times(const struct profile_view *v, struct vm_time *ret)
+{
+    *ret = (struct vm_time){0};
+    if (v->metric != PROFILE_CPU || v->filter.thread || v->filter.class_name ||
+        vm_time_sum(ret, v->profile, &v->filter) < 0)
+        *ret = (struct vm_time){0};
+}
+
+void report_process_print(const struct profile_view *v)
+{
+    _cleanup_(vm_time_release) struct vm_time t;
+    char time[24];
+    read_times(v, &t);
+    if (!t.process_ns)
+        return;
+    printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
+    printf("Java threads %s", format_duration(time, t.java_ns));
+    for (size_t i = 0; i < t.rows.len; i++) {
+        struct str what = profile_text(v->profile, t.rows.data[i].what);
+        printf(", %.*s %s (%.1f %%)", (int)what.len, what.data,
+               format_duration(time, t.rows.data[i].cpu_ns),
+               percent(t.rows.data[i].cpu_ns, t.process_ns));
+    }
+    if (percent(t.rest_ns, t.process_ns) >= 0.05)
+        printf(", not sampled %s (%.1f %%)", format_duration(time, t.rest_ns),
+               percent(t.rest_ns, t.process_ns));
+    putchar('\n');
+}
+
+void report_process_json(struct json *j, const struct profile_view *v)
+{
+    _cleanup_(vm_time_release) struct vm_time t;
+    read_times(v, &t);
+    if (!t.process_ns)
+        return;
+    json_key_object(j, "cpu_time_ns");
+    json_key_u64(j, VM_TIME_PROCESS, t.process_ns);
+    json_key_u64(j, "java", t.java_ns);
+    json_key_u64(j, "not sampled", t.rest_ns);
+    for (size_t i = 0; i < t.rows.len; i++) {
+        struct str what = profile_text(v->profile, t.rows.data[i].what);
+        json_string_n(j, what.data, what.len);
+        buf_u8(j->out, ':');
+        j->comma = false;
+        json_u64(j, t.rows.data[i].cpu_ns);
+    }
+    json_end_object(j);
+}
