@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/file_format.h"
 #include "base/parse.h"
 #include "cli/convert.h"
 #include "cli/json_view.h"
@@ -469,14 +470,14 @@ bool target_chose(const char *path)
 static bool is_recording_of(const struct vm *vm, int fd)
 {
     static const struct rec_select wanted[] = {{"jdk.JVMInformation", 1}, {0}};
-    static const char hprof[] = "JAVA PROFILE ";
     _cleanup_(file_map_release) struct file_map map = {0};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     struct rec_event e;
     if (file_map_fd(&map, fd) < 0)
         return false;
-    if (map.len > strlen(hprof) && memcmp(map.data, hprof, strlen(hprof)) == 0)
+    enum file_format format = file_format_of(map.data, map.len);
+    if (format == FORMAT_HPROF || format == FORMAT_HPROF_TEXT)
         return true;
     return recording_open_bytes(&r, map.data, map.len, &why) == 0 &&
            recording_select(r, wanted) == 0 && recording_next(r, &e) > 0 &&
