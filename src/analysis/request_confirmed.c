@@ -58,3 +58,33 @@ struct cpu_excess cpu_excess_of(const struct cpu_excess *all, const struct cpu_c
     double share = check->ns > 0 ? MIN(part_ns / check->ns, 1) : 0;
     return (struct cpu_excess){MIN(all->ns * share, part_ns), all->error_ns * share};
 }
+
+void hidden_waits_add(struct hidden_waits *h, const struct request_ledger *l,
+                      const struct requests *r, const struct request *q,
+                      const struct request_parts *p, double weight)
+{
+    if (!requests_lack_waits(r, q->start_ns, q->end_ns))
+        return;
+    h->unsampled_ns += weight * (double)request_unconfirmed_ns(l, q, p);
+    h->lacking += weight;
+}
+
+/*
+ * Where a thread seems to have run, it may have waited for anything else. For threads with enough
+ * CPU samples, the error of the cause shows how much that is.
+ */
+struct hidden_time hidden_waits_mean(const struct hidden_waits *h, double weight, double cpu_ns,
+                                     double error_ns)
+{
+    if (!(h->lacking > 0 && weight > 0))
+        return (struct hidden_time){0};
+    double unsampled = MIN(h->unsampled_ns / weight, MAX(cpu_ns - error_ns, 0));
+    double sampled = error_ns * h->lacking / weight;
+    return (struct hidden_time){unsampled, MIN(sampled + h->unsampled_ns / weight, cpu_ns)};
+}
+
+bool hidden_waits_can_be(enum request_cause cause)
+{
+    return cause == CAUSE_RUNNABLE || cause == CAUSE_LOCK || cause == CAUSE_PARK ||
+           cause == CAUSE_POOL || cause == CAUSE_IO;
+}

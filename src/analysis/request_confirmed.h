@@ -2,7 +2,10 @@
 /*
  * Compares the CPU time of requests with what CPU samples show. The threads' CPU clocks take these
  * samples, so they leave out times that only look like CPU time: waits within the VM that leave no
- * event, and times without a processor that were too short to be examined.
+ * event, and times without a processor that were too short to be examined. Where the agent left
+ * short waits out to stay within its budget, these look like CPU time as well.
+ *
+ * Its functions begin with cpu_ or hidden_waits_.
  */
 #pragma once
 
@@ -44,3 +47,29 @@ struct cpu_excess cpu_check_excess(const struct cpu_check *check, double interva
 /* Returns the part of an excess that is in a part of the CPU time, such as that of one thread. */
 struct cpu_excess cpu_excess_of(const struct cpu_excess *all, const struct cpu_check *check,
                                 double part_ns);
+
+/* What waits that were left out may have taken, summed over some requests with their weights. */
+struct hidden_waits {
+    double unsampled_ns; /* CPU time of threads whose CPU samples do not show how long they ran */
+    double lacking;      /* the weight of the requests in which waits may be missing */
+};
+
+/* Adds a request and its parts. */
+void hidden_waits_add(struct hidden_waits *h, const struct request_ledger *l,
+                      const struct requests *r, const struct request *q,
+                      const struct request_parts *p, double weight);
+
+/* How much of the mean time that is shown as CPU time can be waits that were left out. */
+struct hidden_time {
+    double unsampled_ns; /* in threads without enough CPU samples; is added to the error of cpu */
+    double ns;           /* in all threads; is added to the errors of the causes that it may be */
+};
+
+/*
+ * Returns it for requests of this weight. cpu_ns, error_ns: the mean of the cause cpu, and its
+ * error as CPU samples show it.
+ */
+struct hidden_time hidden_waits_mean(const struct hidden_waits *h, double weight, double cpu_ns,
+                                     double error_ns);
+/* Returns whether waits that were left out may be part of a cause. */
+bool hidden_waits_can_be(enum request_cause cause);

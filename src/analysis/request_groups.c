@@ -42,12 +42,20 @@ struct summing {
     struct estimate_sample slow, typical;
     struct cpu_check slow_check, typical_check;
     struct cpu_excess slow_excess, typical_excess; /* in the requests' own threads */
-    double weight;                                 /* of the request that is being added */
+    struct hidden_waits slow_hidden, typical_hidden;
+    struct hidden_time slow_hides, typical_hides;
+    double weight; /* of the request that is being added */
 };
 
 static uint64_t text_key(const char *s)
 {
     return s ? hash_bytes(s, strlen(s)) : 0;
+}
+
+/* Returns whether a sum is that of the time in which the requests' own threads ran. */
+static bool is_cpu(const struct sum *sum)
+{
+    return sum->cause == CAUSE_CPU && !sum->object;
 }
 
 static int tally_add(struct tally *y, uint64_t a, uint64_t b,
@@ -202,6 +210,8 @@ static int add_requests(struct summing *s, const struct request_group *g, bool s
         e = request_parts(s->l, q, &s->parts);
         e = e ? e : request_cpu(s->l, q, &cpu);
         cpu_check_add(slow ? &s->slow_check : &s->typical_check, &cpu, s->weight);
+        hidden_waits_add(slow ? &s->slow_hidden : &s->typical_hidden, s->l, s->r, q, &s->parts,
+                         s->weight);
         for (size_t k = 0; k < s->sums.len; k++)
             s->sums.data[k].of_request = 0;
         for (size_t k = 0; e == 0 && k < s->parts.rows.len; k++) {
@@ -365,6 +375,40 @@ static void find_excess(struct summing *s)
     s->typical_excess = excess_of(s, &s->typical_check, &s->typical, typical_ns);
 }
 
+/*
+ * Returns the error of a mean: of CPU time it includes what samples do not confirm, which may have
+ * another cause.
+ */
+static double error_of(const struct sum *sum, const struct estimate *of,
+                       const struct estimate_sample *sample, const struct cpu_excess *excess)
+{
+    double error = estimate_error(of, sample);
+    return is_cpu(sum) ? error + MIN(excess->ns, estimate_mean(of, sample)) + excess->error_ns
+                       : error;
+}
+
+/* Finds how much of the CPU time can be waits that were left out. */
+static void find_hidden(struct summing *s)
+{
+    for (size_t i = 0; i < s->sums.len; i++) {
+        const struct sum *sum = &s->sums.data[i];
+        if (!is_cpu(sum))
+            continue;
+        s->slow_hides =
+            hidden_waits_mean(&s->slow_hidden, s->slow.weight, estimate_mean(&sum->slow, &s->slow),
+                              error_of(sum, &sum->slow, &s->slow, &s->slow_excess));
+        s->typical_hides = hidden_waits_mean(
+            &s->typical_hidden, s->typical.weight, estimate_mean(&sum->typical, &s->typical),
+            error_of(sum, &sum->typical, &s->typical, &s->typical_excess));
+    }
+}
+
+/* Returns what waits that were left out add to the error of a cause. */
+static double hidden_in(const struct sum *sum, const struct hidden_time *h)
+{
+    return is_cpu(sum) ? h->unsampled_ns : hidden_waits_can_be(sum->cause) ? h->ns : 0;
+}
+
 static int add_cause(const struct summing *s, const struct sum *sum, struct request_group *g)
 {
     double difference = g->slow_mean_ns - g->typical_mean_ns;
@@ -373,8 +417,8 @@ static int add_cause(const struct summing *s, const struct sum *sum, struct requ
         .object = sum->object,
         .slow_ns = estimate_mean(&sum->slow, &s->slow),
         .typical_ns = estimate_mean(&sum->typical, &s->typical),
-        .slow_error_ns = estimate_error(&sum->slow, &s->slow),
-        .typical_error_ns = estimate_error(&sum->typical, &s->typical),
+        .slow_error_ns = error_of(sum, &sum->slow, &s->slow, &s->slow_excess),
+        .typical_error_ns = error_of(sum, &sum->typical, &s->typical, &s->typical_excess),
         .slow_requests = sum->slow.n,
         .typical_requests = sum->typical.n,
         .largest = sum->most.n,
@@ -382,19 +426,23 @@ static int add_cause(const struct summing *s, const struct sum *sum, struct requ
         .most_error = estimate_error(&sum->most, &s->slow),
         .busy_with = busy_with(s, &sum->busy),
     };
-    c.doubt_ns = hypot(c.slow_error_ns, c.typical_error_ns);
-    if (c.cause == CAUSE_CPU && !c.object) {
-        c.doubt_ns =
-            hypot(c.slow_error_ns + MIN(cpu_excess_doubt(&s->slow_excess), c.slow_ns),
-                  c.typical_error_ns + MIN(cpu_excess_doubt(&s->typical_excess), c.typical_ns));
-        /* what samples do not confirm may have another cause */
-        c.slow_error_ns += MIN(s->slow_excess.ns, c.slow_ns) + s->slow_excess.error_ns;
-        c.typical_error_ns += MIN(s->typical_excess.ns, c.typical_ns) + s->typical_excess.error_ns;
+    double slow_doubt = c.slow_error_ns, typical_doubt = c.typical_error_ns;
+    double slow_hidden = hidden_in(sum, &s->slow_hides),
+           typical_hidden = hidden_in(sum, &s->typical_hides);
+    if (is_cpu(sum)) {
+        slow_doubt = estimate_error(&sum->slow, &s->slow) +
+                     MIN(cpu_excess_doubt(&s->slow_excess), c.slow_ns);
+        typical_doubt = estimate_error(&sum->typical, &s->typical) +
+                        MIN(cpu_excess_doubt(&s->typical_excess), c.typical_ns);
     }
+    c.slow_error_ns += slow_hidden;
+    c.typical_error_ns += typical_hidden;
+    c.doubt_ns = hypot(slow_doubt + slow_hidden, typical_doubt + typical_hidden);
     double error = hypot(c.slow_error_ns, c.typical_error_ns);
-    bool more = difference_of(&c) > 0;
-    c.uncertain = estimate_is_uncertain(difference_of(&c), c.doubt_ns,
-                                        more ? c.slow_requests : c.typical_requests);
+    uint32_t requests = difference_of(&c) > 0 ? c.slow_requests : c.typical_requests;
+    c.uncertain = estimate_is_uncertain(difference_of(&c), c.doubt_ns, requests);
+    c.hidden = c.uncertain && !estimate_is_uncertain(difference_of(&c),
+                                                     hypot(slow_doubt, typical_doubt), requests);
     c.share = difference > 0 ? difference_of(&c) / difference : 0;
     c.share_error = difference > 0 ? error / difference : 0;
     int e = culprit_of(s, &sum->own, g->slow_weight, &c.own);
@@ -412,8 +460,12 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
     e = e ? e : add_requests(&s, &g, false);
     e = e ? e : set_mean(&s, &g, true);
     e = e ? e : set_mean(&s, &g, false);
-    if (e == 0)
+    if (e == 0) {
         find_excess(&s);
+        find_hidden(&s);
+        g.slow_hidden_ns = s.slow_hides.ns;
+        g.typical_hidden_ns = s.typical_hides.ns;
+    }
     for (size_t i = 0; e == 0 && i < s.sums.len; i++)
         e = add_cause(&s, &s.sums.data[i], &g);
     vec_sort(&g.causes, by_share);

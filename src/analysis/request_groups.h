@@ -33,6 +33,7 @@ struct group_cause {
     double doubt_ns; /* of the difference, by which causes are ranked; cpu_excess_doubt for cpu */
     uint32_t slow_requests, typical_requests; /* those in the group that had this cause */
     bool uncertain; /* the difference is below its error, or too few requests show it */
+    bool hidden;    /* it is uncertain only because of waits that were left out */
     /* the number of requests of request_group.slow in which no other cause took more time */
     uint32_t largest;
     double most_of, most_error;   /* `largest` for all slow requests, estimated */
@@ -55,6 +56,12 @@ struct request_group {
     double slow_weight, typical_weight; /* sums */
     double slow_mean_ns, typical_mean_ns;
     double slow_error_ns, typical_error_ns; /* of the means: half of 95 % intervals */
+    /*
+     * How much of a request's time that is shown as CPU time can be waits that were left out to
+     * stay within the budget. It is also the error of the causes that it may be and that have no
+     * row (hidden_waits_can_be).
+     */
+    double slow_hidden_ns, typical_hidden_ns;
     /*
      * The largest share first, or what is left of it when the error is subtracted. Those that are
      * uncertain come after those that certainly made requests slow.

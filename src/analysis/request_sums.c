@@ -12,8 +12,7 @@ struct name_estimates {
     struct estimate_sample sample;
     struct estimate values[VALUES];
     struct cpu_check check;
-    /* CPU time that can be waits which were left out, and the weight of requests with such waits */
-    double unconfirmed_ns, lacking;
+    struct hidden_waits hidden;
 };
 
 static void estimates_free(struct name_estimates *of, size_t n)
@@ -63,9 +62,7 @@ static int add_requests(struct request_ledger *l, const struct requests *r,
         e = e ? e : request_cpu(l, q, &cpu);
         e = e ? e : add_value(&all[q->name], CPU, q, cpu.ns);
         cpu_check_add(&all[q->name].check, &cpu, (double)q->weight);
-        all[q->name].unconfirmed_ns += (double)q->weight * (double)request_unconfirmed_ns(l, q, &p);
-        if (requests_lack_waits(r, q->start_ns, q->end_ns))
-            all[q->name].lacking += (double)q->weight;
+        hidden_waits_add(&all[q->name].hidden, l, r, q, &p, (double)q->weight);
         for (int k = 0; e == 0 && k < REQUEST_CAUSES; k++)
             e = add_value(&all[q->name], FIRST_CAUSE + k, q, p.ns[k]);
         sums[q->name].latency_ns += (double)q->weight * (double)(q->end_ns - q->start_ns);
@@ -107,23 +104,17 @@ static void set_sums(const struct name_estimates *of, double interval_ns, struct
 }
 
 /*
- * Adds to the errors what is unknown because short waits were left out to stay within the budget:
- * where a thread seems to have run, it may have waited for anything else. For threads with enough
- * CPU samples, the error of the cause shows how much that is.
+ * Adds to the errors what is unknown because short waits were left out to stay within the budget.
  */
-static void add_left_out(const struct name_estimates *of, struct name_sums *s)
+static void add_hidden(const struct hidden_waits *hidden, struct name_sums *s)
 {
-    static const enum request_cause causes[] = {CAUSE_RUNNABLE, CAUSE_LOCK, CAUSE_PARK, CAUSE_POOL,
-                                                CAUSE_IO};
-
-    if (!(of->lacking > 0 && s->weight > 0))
-        return;
-    double cpu = s->ns[CAUSE_CPU] / s->weight, sampled = s->error_ns[CAUSE_CPU];
-    double others = of->unconfirmed_ns / s->weight;
-    double hidden = MIN(sampled * of->lacking / s->weight + others, cpu);
-    s->error_ns[CAUSE_CPU] = MAX(MIN(sampled + others, cpu), sampled);
-    for (size_t i = 0; i < ARRAY_SIZE(causes); i++)
-        s->error_ns[causes[i]] += hidden;
+    struct hidden_time h =
+        hidden_waits_mean(hidden, s->weight, s->weight > 0 ? s->ns[CAUSE_CPU] / s->weight : 0,
+                          s->error_ns[CAUSE_CPU]);
+    s->error_ns[CAUSE_CPU] += h.unsampled_ns;
+    s->cpu_doubt_ns += h.unsampled_ns;
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        s->error_ns[k] += hidden_waits_can_be((enum request_cause)k) ? h.ns : 0;
 }
 
 int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)
@@ -134,7 +125,7 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
     e = e ? e : add_requests(l, r, all, sums);
     for (size_t i = 0; e == 0 && i < r->names.len; i++) {
         set_sums(&all[i], (double)r->sample_ns, &sums[i]);
-        add_left_out(&all[i], &sums[i]);
+        add_hidden(&all[i].hidden, &sums[i]);
     }
     estimates_free(all, r->names.len);
     if (e < 0)

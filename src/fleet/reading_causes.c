@@ -246,7 +246,7 @@ static int add_groups(struct causes *c, const struct timeline *t)
         bool slow =
             g.typical.len >= TYPICAL_LEAST && g.slow_mean_ns >= SLOW_FACTOR * g.typical_mean_ns;
         for (size_t k = 0; k < MIN(g.causes.len, (size_t)CAUSES) && slow && r == 0; k++)
-            if (g.causes.data[k].share >= CAUSE_SHARE)
+            if (g.causes.data[k].share >= CAUSE_SHARE && !g.causes.data[k].uncertain)
                 r = add_finding(c, &g, &g.causes.data[k]);
         request_group_release(&g);
     }

@@ -442,6 +442,50 @@ static void short_waits_that_are_left_out_are_in_the_errors(void **state)
 }
 
 /*
+ * Ten requests of 20 ms, of which 12 ms are a park, among ninety of 4 ms. While short waits are
+ * left out, whatever else they took may be waits: that is in the errors of the slow and of the
+ * typical ones and of the differences.
+ */
+static void slow_requests_have_the_errors_of_short_waits(void **state)
+{
+    for (int reduced = 0; reduced < 2; reduced++) {
+        struct read f;
+        struct request_group g;
+        double error = reduced ? sqrt(8 * 8 + 4 * 4) : 0;
+        open_file(true);
+        put_sleep(HTTP, 0, 1, 1);
+        for (int i = 0; i < 100; i++) {
+            put_simple(1 + i, "GET /", 10 + 20 * i, i % 10 ? 4 : 20);
+            if (i % 10 == 0)
+                put_park(HTTP, 15 + 20 * i, 12);
+        }
+        put_sleep(HTTP, 2600, 1, 1);
+        put_budget("short waits", 5, reduced ? 4 : 1);
+        read_file(&f, &(struct request_filter){0});
+        assert_int_equal(
+            request_group(f.l, &f.r, f.t, 0, &(struct group_options){.share = 0.1}, &g), 0);
+        assert_true(g.slow.len == 10 && g.typical.len > 0);
+        assert_true(fabs(g.slow_hidden_ns / MS - 8 * reduced) < 0.01);
+        assert_true(fabs(g.typical_hidden_ns / MS - 4 * reduced) < 0.01);
+        assert_int_equal(g.causes.len, 2);
+        assert_int_equal(g.causes.data[0].cause, CAUSE_PARK);
+        for (size_t i = 0; i < g.causes.len; i++) {
+            const struct group_cause *c = &g.causes.data[i];
+            bool cpu = c->cause == CAUSE_CPU;
+            assert_true(fabs(c->slow_ns / MS - (cpu ? 8 : 12)) < 0.01);
+            assert_true(fabs(c->slow_error_ns / MS - 8 * reduced) < 0.01);
+            assert_true(fabs(c->typical_error_ns / MS - 4 * reduced) < 0.01);
+            assert_true(fabs(c->share - (cpu ? 0.25 : 0.75)) < 0.001);
+            assert_true(fabs(c->share_error - error / 16) < 0.001);
+            /* the parks differ by 12 ms, and the CPU time by 4 ms */
+            assert_true(c->uncertain == (cpu && reduced) && c->hidden == c->uncertain);
+        }
+        request_group_release(&g);
+        done(&f);
+    }
+}
+
+/*
  * A run of 1.5 ms, which is too short to be examined, and one of 8.5 ms, in which a delay of less
  * than 200 us is left out. Other recorders examine no run.
  */
@@ -1106,6 +1150,7 @@ int main(void)
         cmocka_unit_test_teardown(cpu_time_is_that_of_the_threads_clock, remove_file),
         cmocka_unit_test(cpu_time_is_stated_without_bias),
         cmocka_unit_test_teardown(short_waits_that_are_left_out_are_in_the_errors, remove_file),
+        cmocka_unit_test_teardown(slow_requests_have_the_errors_of_short_waits, remove_file),
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),

@@ -61,6 +61,7 @@ export interface GroupCause {
   typical_error_ns: number;
   share_error: number; // errors are half of 95 % intervals
   uncertain: boolean;
+  hidden: boolean; // uncertain because of waits that were left out
   sentence: string;
   thread: string | null;
   frames: string[];
@@ -74,6 +75,7 @@ export interface RequestGroup {
   typical: { count: number; mean_ns: number };
   causes: GroupCause[];
   sentence: string;
+  hidden_note: string | null;
 }
 
 export interface OneRequest {
@@ -431,7 +433,13 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
                   />
                 </span>
                 {c.uncertain && (
-                  <b title="Uncertain: too few of the recorded requests had this cause">
+                  <b
+                    title={
+                      c.hidden
+                        ? "Uncertain: waits that were left out may be part of it"
+                        : "Uncertain: too few of the recorded requests had this cause"
+                    }
+                  >
                     uncertain:{" "}
                   </b>
                 )}
@@ -453,6 +461,7 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
           ))}
         </tbody>
       </table>
+      {group.hidden_note && <p class="dim">{sentence(group.hidden_note)}.</p>}
     </section>
   );
 }

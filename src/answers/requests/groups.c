@@ -63,6 +63,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_u64(j, "slow_requests", c->slow_requests);
     json_key_u64(j, "typical_requests", c->typical_requests);
     json_key_bool(j, "uncertain", c->uncertain);
+    json_key_bool(j, "hidden", c->hidden);
     json_key_u64(j, "largest_in", c->largest);
     json_key_double(j, "largest_share", c->most_of);
     json_key_double(j, "largest_share_error", c->most_error);
@@ -87,12 +88,14 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_end_object(j);
 }
 
-static void side_json(struct json *j, const char *key, size_t count, double mean, double error)
+static void side_json(struct json *j, const char *key, size_t count, double mean, double error,
+                      double hidden)
 {
     json_key_object(j, key);
     json_key_u64(j, "count", count);
     json_key_u64(j, "mean_ns", (uint64_t)mean);
     json_key_u64(j, "mean_error_ns", (uint64_t)error);
+    json_key_u64(j, "hidden_ns", (uint64_t)hidden);
     json_end_object(j);
 }
 
@@ -129,8 +132,9 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
     json_key_u64(j, "slow_of_all", g->all);
     json_key_double(j, "slow_share", (double)g->all / (double)MAX(n->all, UINT64_C(1)));
-    side_json(j, "slow", g->slow.len, g->slow_mean_ns, g->slow_error_ns);
-    side_json(j, "typical", g->typical.len, g->typical_mean_ns, g->typical_error_ns);
+    side_json(j, "slow", g->slow.len, g->slow_mean_ns, g->slow_error_ns, g->slow_hidden_ns);
+    side_json(j, "typical", g->typical.len, g->typical_mean_ns, g->typical_error_ns,
+              g->typical_hidden_ns);
     json_key_array(j, "causes");
     for (size_t k = 0; k < g->causes.len; k++)
         cause_json(j, v, n, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
@@ -141,6 +145,8 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_end_array(j);
     request_put_group(&text, v, g);
     json_key_string(j, "sentence", buf_str(&text));
+    buf_clear(&text);
+    json_key_string(j, "hidden_note", request_put_hidden(&text, g) ? buf_str(&text) : NULL);
     json_end_object(j);
     return 0;
 }

@@ -136,7 +136,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_end_object(j);
     json_key_array(j, "uncertain");
     for (int k = 0; k < REQUEST_CAUSES; k++)
-        if (s->weight > 0 &&
+        if (s->weight > 0 && s->with[k] &&
             estimate_is_uncertain(s->ns[k] / s->weight,
                                   k == CAUSE_CPU ? s->cpu_doubt_ns : s->error_ns[k], s->with[k]))
             json_string(j, request_cause_name((enum request_cause)k));

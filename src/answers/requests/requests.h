@@ -120,6 +120,11 @@ void request_put_count(struct buf *b, uint64_t n);
 void request_put_culprit(struct buf *b, const struct group_cause *c);
 /* Appends one sentence about a group: how many requests are slow, and what most of them did. */
 void request_put_group(struct buf *b, const struct request_view *v, const struct request_group *g);
+/*
+ * Appends how much of the time of a group's requests can be waits that were left out. Returns
+ * false, with nothing appended, when none were.
+ */
+bool request_put_hidden(struct buf *b, const struct request_group *g);
 
 /* ---- JSON */
 

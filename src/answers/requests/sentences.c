@@ -208,7 +208,8 @@ void request_put_group(struct buf *b, const struct request_view *v, const struct
     if (!c || !(c->share > 0))
         return;
     if (c->uncertain) {
-        buf_string(b, "; too few of them are known to tell what made them slow");
+        buf_string(b, c->hidden ? "; waits that were left out may be what made them slow"
+                                : "; too few of them are known to tell what made them slow");
         return;
     }
     put_did(b, c, put_most(b, g, c));
@@ -227,6 +228,22 @@ void request_put_group(struct buf *b, const struct request_view *v, const struct
         buf_string(b, " over the ");
         request_put_count(b, g->equal ? g->slow.len : g->all);
     }
+}
+
+bool request_put_hidden(struct buf *b, const struct request_group *g)
+{
+    char slow[24], typical[24];
+    uint64_t slow_ns = (uint64_t)g->slow_hidden_ns, typical_ns = (uint64_t)g->typical_hidden_ns;
+    if (!slow_ns && !typical_ns)
+        return false;
+    buf_printf(b,
+               "waits of less than 1 ms were left out to stay within the budget: of what is shown "
+               "as cpu, up to %s in a slow request",
+               format_duration(slow, slow_ns));
+    if (g->typical.len)
+        buf_printf(b, " and %s in a typical one", format_duration(typical, typical_ns));
+    buf_string(b, " can be runnable, lock, park, pool or io");
+    return true;
 }
 
 void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f)

@@ -169,6 +169,16 @@ static void print_head(const struct request_view *v, const struct request *q)
         printf("  within request %" PRIu64 "\n", q->parent);
 }
 
+/*
+ * Returns how much of the CPU time can be waits that were left out. CPU samples cannot confirm the
+ * time of a single request.
+ */
+static uint64_t hidden_ns(const struct request_view *v, const struct request_parts *p,
+                          const struct request *q)
+{
+    return requests_lack_waits(&v->r, q->start_ns, q->end_ns) ? p->ns[CAUSE_CPU] : 0;
+}
+
 static void print_sums(const struct request_view *v, const struct request_parts *p,
                        const struct request *q)
 {
@@ -186,6 +196,11 @@ static void print_sums(const struct request_view *v, const struct request_parts 
         printf("  cpu: of this, up to %s can be time without a processor: runs of less than 2 ms "
                "are not examined\n",
                format_duration(time, unexamined_ns));
+    if (hidden_ns(v, p, q))
+        printf(
+            "  cpu: of this, up to %s can be waits of less than 1 ms, which were left out to stay "
+            "within the budget\n",
+            format_duration(time, hidden_ns(v, p, q)));
 }
 
 static void text_key(struct json *j, const struct request_view *v, const char *key, uint32_t text)
@@ -237,6 +252,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
     }
     json_end_array(&j);
     json_key_u64(&j, "cpu_unexamined_ns", request_unexamined_ns(v->l, p));
+    json_key_u64(&j, "cpu_hidden_ns", hidden_ns(v, p, q));
     request_cpu_note_json(v, &j);
     json_key_array(&j, "works");
     for (uint32_t i = 0; i < q->works; i++) {

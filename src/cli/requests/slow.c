@@ -113,6 +113,9 @@ static int print_group(const struct request_view *v, const struct request_group 
     }
     if (g->causes.len > shown && !brief)
         printf("  ... and %s (--json)\n", COUNT_TEXT(g->causes.len - shown, "smaller causes"));
+    buf_clear(&text);
+    if (request_put_hidden(&text, g))
+        printf("  %s\n", buf_str(&text));
     if (known > 0)
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)

@@ -219,6 +219,23 @@ def test_long_waits_after_short_ones_keep_their_cause(jdk, tmp_path, kind):
         found = row["causes"][cause]
         error = row["causes_error"][cause]
         assert 0.95e6 * least_ms - error < found < 1.02 * int(measured) / requests + error, row
+    # What the waits that were left out may have taken is an error of other causes too, but those
+    # that no request had are not called uncertain.
+    assert row["causes_error"]["lock"] > 0 == row["causes"]["lock"], row
+    assert all(row["causes"][cause] for cause in row["uncertain"]), row
+    (group,) = lab.read_json("requests", "slow", "--json", "--slowest", "10%", part)["groups"]
+    assert group["slow"]["hidden_ns"] > 0 and group["typical"]["hidden_ns"] > 0, group
+    for cause in group["causes"]:
+        if cause["cause"] in ("cpu", "park", "runnable"):
+            assert cause["slow_error_ns"] > 0 and cause["share_error"] > 0, cause
+    slow = lab.output("requests", "slow", "--slowest", "10%", part)
+    assert group["hidden_note"].startswith("waits of less than 1 ms were left out"), group
+    assert group["hidden_note"] in slow, slow
+    (identity, *_) = group["slowest"]
+    shown = lab.read_json("requests", "show", "--json", identity, part)
+    assert (shown["cpu_hidden_ns"] > 0) == (
+        "up to" in lab.output("requests", "show", identity, part)
+    ), shown
 
 
 @pytest.mark.jdks(17)
