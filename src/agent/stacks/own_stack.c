@@ -3,6 +3,7 @@
 
 #include "agent/stacks/names.h"
 #include "agent/stacks/stack.h"
+#include "agent/vm/self.h"
 #include "base/clock.h"
 
 #include <stdatomic.h>
@@ -76,7 +77,7 @@ static void note(uint64_t id, jmethodID method)
 static jint ask(jvmtiFrameInfo *frames, jint max)
 {
     jint n = 0;
-    return (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, max, frames, &n) == JVMTI_ERROR_NONE ? n : 0;
+    return self_frames(0, max, frames, &n) == JVMTI_ERROR_NONE ? n : 0;
 }
 
 static jlocation location(const struct walk_frame *f)

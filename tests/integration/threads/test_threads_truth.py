@@ -712,6 +712,22 @@ def test_virtual_threads_that_exist_at_attach(jdk, tmp_path):
     assert not lab.jvmscope("threads", "summary", out).stderr
 
 
+@pytest.mark.parametrize("words", ["threads=y,format=r", "always=y"])
+@pytest.mark.jdks(21, 25, 27)
+def test_unparking_a_thread_that_keeps_its_carrier_ends(jdk, tmp_path, words):
+    """The program used to hang: the thread that was woken waited for a lock of its waker, and the
+    waker, whose stack was read, for that thread to leave its carrier.
+    """
+    done = jdk.java(
+        "PinnedUnparks",
+        1000,
+        jvm=[jdk.agent(f"{words},file={tmp_path / 'u.jfr'}")],
+        release=21,
+        timeout=120,
+    )
+    assert done.returncode == 0 and done.stdout == "done\n", done
+
+
 @pytest.mark.jdks(25, 27)
 def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_path):
     """A virtual thread that waits for a monitor or a class is not shown as ready without a carrier.

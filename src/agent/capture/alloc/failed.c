@@ -8,6 +8,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/self.h"
 
 #include <string.h>
 
@@ -84,7 +85,8 @@ static bool in_initialiser(JNIEnv *jni, jclass class)
     jvmtiFrameInfo frames[SITE_DEPTH_MAX];
     jint n = 0;
     bool found = false;
-    (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, SITE_DEPTH_MAX, frames, &n);
+    if (self_frames(0, SITE_DEPTH_MAX, frames, &n) != JVMTI_ERROR_NONE)
+        n = 0;
     for (jint i = 0; i < n && !found; i++) {
         jclass owner = NULL;
         char *name = NULL;

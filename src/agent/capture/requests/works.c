@@ -2,6 +2,7 @@
 /* Keeps track of the request for which each thread works: its entry in the slots, and its works. */
 #include "agent/capture/requests/follow.h"
 
+#include "agent/vm/self.h"
 #include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
@@ -30,7 +31,7 @@ uint64_t follow_thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual)
 static void describe_virtual(JNIEnv *jni, uint64_t java_id)
 {
     jvmtiThreadInfo info = {0};
-    if ((*vm.ti)->GetThreadInfo(vm.ti, NULL, &info) != JVMTI_ERROR_NONE)
+    if (self_info(&info) != JVMTI_ERROR_NONE)
         return;
     struct jfr_thread t = {
         .java_name = info.name ? info.name : "", .java_id = java_id, .is_virtual = true};

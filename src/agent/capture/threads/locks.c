@@ -25,6 +25,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/vm/self.h"
 #include "base/clock.h"
 #include "base/mapped.h"
 
@@ -215,7 +216,7 @@ static uint64_t site_trace(uint32_t site)
     jvmtiFrameInfo frame;
     jint n = 0;
     /* The probe and its native method are above it. */
-    if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
+    if (self_frames(2, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
     struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
                             JFR_FRAME_JAVA};

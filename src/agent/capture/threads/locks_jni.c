@@ -12,6 +12,7 @@
 #include "agent/capture/threads/waiters.h"
 #include "agent/vm/class_map.h"
 #include "agent/vm/class_object.h"
+#include "agent/vm/self.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static uint64_t caller(void)
 {
     jvmtiFrameInfo frame;
     jint n = 0;
-    if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
+    if (self_frames(0, 1, &frame, &n) != JVMTI_ERROR_NONE || n != 1)
         return 0;
     struct jfr_frame out = {(uint64_t)(uintptr_t)frame.method, (int32_t)frame.location,
                             JFR_FRAME_JAVA};

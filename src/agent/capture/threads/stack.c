@@ -13,6 +13,7 @@
 #include "agent/session/budget.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/stacks/stack.h"
+#include "agent/vm/self.h"
 #include "hotspot/layout.h"
 
 #include <stdlib.h>
@@ -120,8 +121,7 @@ uint64_t stack_of_unmounting_thread(void)
 {
     jvmtiFrameInfo frames[DEPTH_MAX];
     jint n = 0;
-    if (thread_capture.depth == 0 ||
-        (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, depth(), frames, &n) != JVMTI_ERROR_NONE)
+    if (thread_capture.depth == 0 || self_frames(0, depth(), frames, &n) != JVMTI_ERROR_NONE)
         return 0;
     return trace_of(frames, n);
 }
