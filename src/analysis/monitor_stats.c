@@ -224,7 +224,9 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         c->s->inferred += w.inferred;
     }
     if (n.kind == TL_WAIT_LOCK && w.context.other == TL_NONE) {
+        bool before = n.time == 0 && c->t->began_before;
         c->s->owner_unknown++;
+        c->s->owner_unknown_at_start += before;
         c->s->owner_unknown_virtual += (c->t->threads[n.thread].flags & TL_THREAD_VIRTUAL) != 0;
     }
     c->s->idle += w.idle;

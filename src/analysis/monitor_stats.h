@@ -71,10 +71,10 @@ struct monitor_stats {
     /* waits that began before the selected part of the time */
     uint64_t began_before;
     /*
-     * waits for monitors whose owners were unknown when they began; the part of these in virtual
-     * threads
+     * waits for monitors whose owners were unknown when they began; the parts of these in virtual
+     * threads, and in progress when the recording began
      */
-    uint64_t owner_unknown, owner_unknown_virtual;
+    uint64_t owner_unknown, owner_unknown_virtual, owner_unknown_at_start;
 };
 
 struct stats_filter {

@@ -67,6 +67,7 @@ struct loader {
     struct map stacks;     /* by chunk and id */
     struct map conditions; /* by identity: the string that names the condition by its owner */
     uint64_t lost, lost_any;
+    uint32_t vm_version;
     uint32_t instrumented;
     bool ours;
     bool unsampled;     /* the recording has no CPU samples */

@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 24
+#define VERSION 25
 
 struct index_header {
     uint32_t magic, version;
@@ -33,7 +33,7 @@ struct index_header {
     uint64_t sum; /* of the arrays */
     uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
-    uint32_t instrumented, deadlocks, unsampled, owners_unknown;
+    uint32_t instrumented, deadlocks, unsampled, owners_unknown, vm_version, unused;
 
     struct {
         uint64_t offset, n;
@@ -87,7 +87,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .instrumented = t->instrumented,
                              .deadlocks = t->deadlocks,
                              .unsampled = t->unsampled,
-                             .owners_unknown = t->owners_unknown};
+                             .owners_unknown = t->owners_unknown,
+                             .vm_version = t->vm_version};
     return h;
 }
 
@@ -464,6 +465,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->deadlocks = h->deadlocks;
     t->unsampled = h->unsampled;
     t->owners_unknown = h->owners_unknown;
+    t->vm_version = h->vm_version;
     /* its arrays are part of the file from here on, and are not freed one by one */
     t->mapped = (void *)m.data;
     t->mapped_len = m.len;

@@ -220,6 +220,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
         (*ret)->lost_any = l.lost_any;
         (*ret)->began_before = l.began_before;
         (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
+        (*ret)->vm_version = l.vm_version;
         (*ret)->instrumented = l.instrumented;
         (*ret)->unsampled = l.unsampled;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;

@@ -4,6 +4,7 @@
 #include "profile/losses.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum tag {
@@ -28,6 +29,7 @@ enum tag {
     UNMOUNTED,
     READY,
     DEADLOCK,
+    VM,
     LOST,
 };
 
@@ -60,6 +62,7 @@ const struct rec_select loader_events[] = {
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.VirtualThreadReady", READY},
     {"jvmscope.Deadlock", DEADLOCK},
+    {"jdk.JVMInformation", VM},
     LOSSES_SELECT(LOST),
     {0},
 };
@@ -363,6 +366,13 @@ static void on_loss(struct loader *l)
         l->lost += amount;
 }
 
+/* JDK 8 has a version of its VM alone, such as 25.504-b01; JDK 25 has, for instance, 25.0.1+8. */
+static uint32_t version_of(const char *text)
+{
+    unsigned long n = strtoul(text, NULL, 10);
+    return n == 25 && !strchr(text, '+') ? 8 : (uint32_t)n;
+}
+
 void loader_on_event(struct loader *l)
 {
     switch ((enum tag)l->e->tag) {
@@ -403,6 +413,9 @@ void loader_on_event(struct loader *l)
         l->ours = true;
         l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
         l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), l->wake_ns);
+        break;
+    case VM:
+        l->vm_version = version_of(rec_string(&l->e->object, "jvmVersion", ""));
         break;
     case THREAD_OBJECT:
         on_thread_object(l);

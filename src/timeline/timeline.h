@@ -206,6 +206,7 @@ struct timeline {
     uint64_t began_before;
     /* the offset in the recording from which it is truncated or damaged; 0: it is complete */
     uint64_t cut_at;
+    uint32_t vm_version;   /* the version of the JDK, such as 21; 0: unknown */
     uint32_t instrumented; /* contanalysis: 1 yes, 0 no, TL_NONE not stated (plain JFR) */
     uint32_t deadlocks;    /* cycles found */
     /*

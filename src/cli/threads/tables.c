@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { GAIN_ROWS = 5 };
+enum { GAIN_ROWS = 5, HIDES_VIRTUAL_OWNERS = 24 /* the VM, from this version on */ };
 
 static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_ns)
 {
@@ -105,13 +105,33 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
     json_end_array(j);
 }
 
-static void print_owners_unknown(const struct monitor_stats *s)
+static bool any_virtual(const struct timeline *t)
 {
-    if (s->owner_unknown)
-        printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", s->owner_unknown,
-               s->owner_unknown_virtual ? "; from JDK 24 on the VM does not report an owner that "
-                                          "is an unmounted virtual thread"
-                                        : "");
+    for (size_t i = 0; i < t->n_threads; i++)
+        if (t->threads[i].flags & TL_THREAD_VIRTUAL)
+            return true;
+    return false;
+}
+
+/*
+ * Prints why owners are unknown, as far as the recording shows it: when it begins, the VM is asked
+ * about waits, and later it reports them.
+ */
+static void print_owners_unknown(const struct thread_view *v, const struct monitor_stats *s)
+{
+    if (!s->owner_unknown)
+        return;
+    printf("waits for monitors whose owner is unknown: %" PRIu64, s->owner_unknown);
+    if (s->owner_unknown_at_start == s->owner_unknown)
+        printf("; %s in progress when the recording began",
+               s->owner_unknown == 1 ? "it was" : "all were");
+    else if (s->owner_unknown_at_start)
+        printf("; %" PRIu64 " of them %s in progress when the recording began",
+               s->owner_unknown_at_start, s->owner_unknown_at_start == 1 ? "was" : "were");
+    if (s->owner_unknown_at_start < s->owner_unknown && any_virtual(v->t) &&
+        v->t->vm_version >= HIDES_VIRTUAL_OWNERS)
+        printf("; from JDK 24 on the VM does not always report an owner that is a virtual thread");
+    putchar('\n');
 }
 
 static uint64_t began_before(const struct thread_view *v, const struct monitor_stats *s)
@@ -140,6 +160,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "began_before", began_before(v, s));
     json_key_u64(&j, "owner_unknown", s->owner_unknown);
     json_key_u64(&j, "owner_unknown_virtual", s->owner_unknown_virtual);
+    json_key_u64(&j, "owner_unknown_at_start", s->owner_unknown_at_start);
     json_key_u64(&j, "idle", s->idle);
     json_key_u64(&j, "idle_ns", s->idle_ns);
     json_key_u64(&j, "deadlocks", v->t->deadlocks);
@@ -264,7 +285,7 @@ int threads_summary(struct thread_view *v)
         if (before)
             printf("%s began before the %s: counted from its start on\n",
                    COUNT_TEXT(before, "waits"), v->options->from_ns ? "part" : "recording");
-        print_owners_unknown(&s);
+        print_owners_unknown(v, &s);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
         print_threads(v, &s, thread_view_limit(v));

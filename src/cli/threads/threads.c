@@ -447,8 +447,8 @@ const struct command command_threads = {
         "Use it when a program is slow although it uses little CPU time: its threads wait. All "
         "verbs read a recording made with *--threads*, which has each wait and what ended it.",
     .caveats =
-        "Where the owner of a lock is unknown, such as an unmounted virtual thread on JDK 24 "
-        "and later, the lock's share of the critical path and its gain may be too small, and a "
+        "Where the owner of a lock is unknown, such as often a virtual thread on JDK 24 and "
+        "later, the lock's share of the critical path and its gain may be too small, and a "
         "line says so. What-if replays the recorded dependencies: it does not know what else a "
         "faster program would have done.",
 };

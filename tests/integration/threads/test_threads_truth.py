@@ -728,6 +728,75 @@ def test_unparking_a_thread_that_keeps_its_carrier_ends(jdk, tmp_path, words):
     assert done.returncode == 0 and done.stdout == "done\n", done
 
 
+def pinned_owner(jdk, out, how):
+    """PinnedOwner, whose virtual thread `holder` keeps its carrier while it holds a monitor for which
+    others wait: recorded from its start, or by attach once they wait.
+    """
+    agent = [jdk.agent(f"threads=y,format=r,file={out}")] if how == "run" else []
+    process = jdk.start_java(
+        "PinnedOwner",
+        jvm=agent,
+        release=21,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        if how == "attach":
+            done = lab.jvmscope("attach", "--threads", "-o", out, process.pid)
+            assert done.returncode == 0, done.stderr
+        process.communicate("\n", timeout=60)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+    waits = {}
+    for e in threads("timeline", out)["events"]:
+        if e["type"] == "TRCThreadWaitingForLockEvent" and "PinnedOwner$M" in str(e):
+            waits.setdefault(e["thread"], e)
+    return waits, lab.output("threads", "summary", out), threads("summary", out)
+
+
+@pytest.mark.parametrize("how", ["run", "attach"])
+@pytest.mark.jdks(21, 25, 27)
+def test_the_owner_of_a_monitor_is_a_virtual_thread_and_not_its_carrier(jdk, tmp_path, how):
+    """ThreadMXBean knows no virtual threads and names the carrier."""
+    waits, text, summary = pinned_owner(jdk, tmp_path / "p.jfr", how)
+    # From JDK 24 on, the VM may not tell a thread that begins to wait.
+    unknown = [None] if jdk.version >= 24 and how == "run" else []
+    assert waits["platform"]["lockedThread"] in ["holder", *unknown], waits
+    # A virtual thread without a carrier does not show what it waits for.
+    assert "virtual" not in waits or waits["virtual"]["lockedThread"] in ("holder", None), waits
+    if jdk.version == 21:  # the waiting virtual thread keeps its carrier as well
+        assert waits["virtual"]["lockedThread"] == "holder", waits
+        assert summary["owner_unknown"] == 0 and "owner is unknown" not in text, text
+
+
+@pytest.mark.parametrize("how", ["run", "attach"])
+@pytest.mark.jdks(8, 21, 25)
+def test_why_an_owner_is_unknown_is_true_for_the_vm(jdk, tmp_path, how):
+    """It used to be said of every VM that it was JDK 24 or later."""
+    out = tmp_path / "w.jfr"
+    if jdk.version == 8:
+        done = jdk.java(
+            "ThreadPrograms",
+            "10",
+            "several",
+            500,
+            jvm=[jdk.agent(f"threads=y,format=r,file={out}")],
+        )
+        assert done.returncode == 0, done.stderr
+        text, summary = lab.output("threads", "summary", out), threads("summary", out)
+    else:
+        _, text, summary = pinned_owner(jdk, out, how)
+    assert "from JDK 24 on" not in text or jdk.version >= 24, text
+    assert ("owner is unknown" in text) == bool(summary["owner_unknown"])
+    assert summary["owner_unknown_at_start"] <= summary["owner_unknown"]
+    if summary["owner_unknown"] and how == "attach":
+        assert "in progress when the recording began" in text, text
+
+
 @pytest.mark.jdks(25, 27)
 def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_path):
     """A virtual thread that waits for a monitor or a class is not shown as ready without a carrier.

@@ -47,6 +47,8 @@ struct early_wait {
     struct wait how;
     uint64_t java_id;
     jweak thread;
+    /* of WAIT_ENTER: the thread itself, or the carrier of a virtual one; NULL: none */
+    const struct thread *on;
     jmethodID native; /* of WAIT_IO: the method that waits */
     bool watched;     /* no event shows the end of the wait */
     bool asked;       /* the monitor still has to be determined */
@@ -97,6 +99,7 @@ struct existing {
     struct existing_virtual batch[VIRTUAL_BATCH];
     jint n_batch;
     jmethodID id, lock, owner, class_name, hash; /* methods of ThreadInfo and LockInfo */
+    VEC(uint64_t) carriers;                      /* ids of the threads that run virtual ones */
     struct class_finder finder;
 };
 
@@ -254,7 +257,7 @@ static void record_wait(struct existing *l, const jvmtiStackInfo *s, uint64_t si
     uint64_t id = (uint64_t)(*l->jni)->GetLongField(l->jni, s->thread, thread_capture.tid);
     uint64_t record = thread_record_id(id);
     struct thread *t = record && record <= UINT32_MAX ? threads_by_serial((uint32_t)record) : NULL;
-    struct early_wait e = {.java_id = id};
+    struct early_wait e = {.java_id = id, .on = t};
     if (!t || t->own || !classify(l->jni, t, s, &e))
         return;
     e.id = record;
@@ -334,7 +337,7 @@ static void record_virtual(struct existing *l, const struct existing_virtual *v,
     /* A thread that starts later, or has started since, posts its own events. */
     if (!id || waiter_has_posted(id) || !(s->state & JVMTI_THREAD_STATE_ALIVE) || !s->frame_count)
         return;
-    struct early_wait e = {.id = id, .java_id = v->id};
+    struct early_wait e = {.id = id, .java_id = v->id, .on = v->carrier};
     bool waits = virtual_wait(l, v, s, &e);
     threads_put_existing_thread(jni, id, v->thread, l->since);
     if (v->carrier)
@@ -398,6 +401,72 @@ static void record_virtual_threads(struct existing *l)
     jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_LIST, r < 0);
 }
 
+/* ---- owners of monitors ---- */
+
+/* Finds the threads that run virtual ones, if some thread waits for a monitor. */
+static void find_carriers(struct existing *l, const jvmtiStackInfo *infos, jint n)
+{
+    JNIEnv *jni = l->jni;
+    bool wanted = false;
+    for (size_t i = 0; i < l->list.len; i++)
+        wanted |= l->list.data[i].kind == WAIT_ENTER;
+    jclass c = wanted && vm.version >= 21 && vm.late
+                   ? vm_find_class(jni, "jdk/internal/misc/CarrierThread")
+                   : NULL;
+    for (jint i = 0; c && i < n; i++) {
+        jthread thread = infos[i].thread;
+        if ((*jni)->IsInstanceOf(jni, thread, c))
+            (void)!vec_push(&l->carriers, thread_record_id((uint64_t)(*jni)->GetLongField(
+                                              jni, thread, thread_capture.tid)));
+    }
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+}
+
+/*
+ * Returns who owns a monitor if ThreadInfo, which has no virtual threads, says that a platform
+ * thread does: the virtual thread that this one carries. 0: unknown.
+ */
+static uint64_t owner_behind(const struct existing *l, uint64_t id)
+{
+    const struct thread *t = id && id <= UINT32_MAX ? threads_by_serial((uint32_t)id) : NULL;
+    uint64_t running = t ? thread_running_on(t) : id;
+    for (size_t i = 0; i < l->carriers.len; i++)
+        if (l->carriers.data[i] == running)
+            return 0;
+    return running;
+}
+
+/*
+ * Finds the owners of the monitors for which threads wait, once it is known which carriers run
+ * which virtual threads. ThreadInfo says nothing about what a virtual thread waits for: if that has
+ * kept its carrier, the VM's monitor shows the owner, and another thread that waits for this
+ * monitor its class.
+ */
+static void find_owners(struct existing *l)
+{
+    for (size_t i = 0; i < l->list.len; i++) {
+        struct early_wait *e = &l->list.data[i];
+        uint64_t owner = 0;
+        if (e->kind != WAIT_ENTER)
+            continue;
+        e->how.monitor = e->on ? owner_awaited_monitor(e->on) : 0;
+        bool known = e->how.monitor && owner_of_monitor(e->how.monitor, &owner);
+        e->how.owner = owner_behind(l, known && owner && owner != e->id ? owner : e->how.owner);
+    }
+    for (size_t i = 0; i < l->list.len; i++) {
+        struct early_wait *e = &l->list.data[i];
+        for (size_t k = 0; k < l->list.len && e->how.monitor && !e->how.class; k++) {
+            const struct wait *other = &l->list.data[k].how;
+            if (other->monitor != e->how.monitor || !other->class)
+                continue;
+            e->how.class = other->class;
+            e->how.object = other->object;
+            e->how.owner = e->how.owner ? e->how.owner : other->owner;
+        }
+    }
+}
+
 /* Reports the waits that have not ended: their threads have posted no event yet. */
 static void publish(struct existing *l)
 {
@@ -433,11 +502,14 @@ void at_start_record(JNIEnv *jni, uint64_t since)
     if (vm_all_stacks(MAX(thread_capture.depth, 1), &n, &infos) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < n; i++)
             record_wait(&l, &infos[i], since);
+        find_carriers(&l, infos, n);
         vm_free(infos);
     }
     find_monitors(&l);
     class_finder_release(&l.finder);
     record_virtual_threads(&l);
+    find_owners(&l);
+    vec_release(&l.carriers);
     publish(&l);
     (*jni)->PopLocalFrame(jni, NULL);
 }

@@ -28,10 +28,11 @@ enum { OWNER_NONE = 0, OWNER_ANONYMOUS = 1, OWNER_DEFLATER = 2 };
 #define STACK_ABOVE (UINT64_C(64) << 10)
 
 static struct {
-    int64_t pending, owner; /* offsets; < 0: unknown */
-    uint64_t env_offset;    /* of the JNI environment in the VM's thread */
-    bool by_id;             /* the owner is a Java thread id */
-} layout = {.pending = -1, .owner = -1};
+    int64_t pending, owner;         /* offsets; < 0: unknown */
+    int64_t stack_base, stack_size; /* the same, in the VM's thread */
+    uint64_t env_offset;            /* of the JNI environment in the VM's thread */
+    bool by_id;                     /* the owner is a Java thread id */
+} layout = {.pending = -1, .owner = -1, .stack_base = -1, .stack_size = -1};
 
 static void *libjvm_symbol(const char *name)
 {
@@ -67,6 +68,13 @@ static int64_t field_offset(const char *type, const char *field)
     return -1;
 }
 
+/* Returns the offset of a field of the VM's thread, or -1. */
+static int64_t thread_offset(const char *field)
+{
+    int64_t offset = field_offset("JavaThread", field);
+    return offset < 0 ? field_offset("Thread", field) : offset;
+}
+
 void owner_init(JNIEnv *jni)
 {
     if (!vm.hotspot || layout.owner >= 0)
@@ -75,9 +83,9 @@ void owner_init(JNIEnv *jni)
     layout.env_offset = (uint64_t)(uintptr_t)jni - vm_thread;
     if (!vm_thread || layout.env_offset > 1 << 16)
         return;
-    layout.pending = field_offset("JavaThread", "_current_pending_monitor");
-    if (layout.pending < 0)
-        layout.pending = field_offset("Thread", "_current_pending_monitor");
+    layout.pending = thread_offset("_current_pending_monitor");
+    layout.stack_base = thread_offset("_stack_base");
+    layout.stack_size = thread_offset("_stack_size");
     layout.owner = field_offset("ObjectMonitor", "_owner");
     layout.by_id = vm.version >= 24;
 }
@@ -175,6 +183,27 @@ static bool read_word(uint64_t address, uint64_t *ret)
     return memory >= 0 && pread(memory, ret, sizeof(*ret), (off_t)address) == (ssize_t)sizeof(*ret);
 }
 
+/* Reads a field of a thread that may end meanwhile. */
+static bool read_field(const struct thread *t, int64_t offset, uint64_t *ret)
+{
+    uint64_t env = (uint64_t)(uintptr_t)atomic_load(&t->env);
+    return env && offset >= 0 && read_word(env - layout.env_offset + (uint64_t)offset, ret);
+}
+
+uint64_t owner_awaited_monitor(const struct thread *t)
+{
+    uint64_t monitor;
+    return layout.owner >= 0 && read_field(t, layout.pending, &monitor) ? monitor : 0;
+}
+
+static bool stack_has(const struct thread *t, uint64_t address)
+{
+    uint64_t base, size;
+    return waiter_stack_has(t, address) ||
+           (read_field(t, layout.stack_base, &base) && read_field(t, layout.stack_size, &size) &&
+            address < base && base - address <= size);
+}
+
 bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)
 {
     uint64_t owner;
@@ -190,7 +219,7 @@ bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)
     }
     struct thread *t = threads_by_env((JNIEnv *)(uintptr_t)(owner + layout.env_offset));
     for (struct thread *other = NULL; !t && (other = threads_next(other));)
-        t = waiter_stack_has(other, owner) ? other : NULL;
+        t = stack_has(other, owner) ? other : NULL;
     *ret_id = t ? thread_running_on(t) : 0;
     return true;
 }

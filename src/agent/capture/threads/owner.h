@@ -20,6 +20,11 @@ uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owne
  */
 uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
 /*
+ * Returns the address of the VM's monitor that a platform thread, or the virtual thread that it
+ * carries, waits to enter; 0: none, or unknown. Any thread may ask.
+ */
+uint64_t owner_awaited_monitor(const struct thread *t);
+/*
  * Stores the owner of a VM monitor, given the monitor's address, which may no longer be valid.
  * Returns false when it cannot be determined: the owner is then assumed to be the same as when the
  * thread began to wait.
