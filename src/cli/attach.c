@@ -45,6 +45,18 @@ static const struct arg_set *const attach_sets[] = {&choice_set, &push_set, &cap
 
 static volatile sig_atomic_t interrupted;
 
+/* The command that started this process for one of several VMs; 0: none did. */
+static pid_t starter;
+
+/*
+ * Returns whether that command has been killed. A signal at its end (base/forked.h) would not do:
+ * the kernel forgets it when the process takes on the user of its VM.
+ */
+static bool starter_has_ended(void)
+{
+    return starter && getppid() != starter;
+}
+
 static void on_signal(int signal_number)
 {
     interrupted = 1;
@@ -155,8 +167,8 @@ static void end_by_interruption(void)
 }
 
 /*
- * Waits until the time has passed, the user interrupts (which counts as the same), or the VM or the
- * recording ends.
+ * Waits until the time has passed, the user interrupts or kills the command that records several
+ * VMs (which count as the same), or the VM or the recording ends.
  */
 static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
 {
@@ -168,7 +180,8 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     progress_start(&progress, "recording");
     uint64_t start = now_ns(), passed = 0;
     bool ended = false, stopped = false;
-    for (; passed < time_ns && !interrupted && !ended && !stopped; passed = now_ns() - start) {
+    for (; passed < time_ns && !interrupted && !starter_has_ended() && !ended && !stopped;
+         passed = now_ns() - start) {
         uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
         /*
          * A VM that has already ended has no descriptor. Some sandboxes do not provide one at all.
@@ -431,9 +444,11 @@ static int attach_each(struct capture_options *capture, const struct push_option
             status = complain(pid, "left out", why);
             continue;
         }
-        pid_t child = fork();
-        if (child == 0)
-            exit(attach_one(capture, push, pid));
+        pid_t self = getpid(), child = fork();
+        if (child == 0) {
+            starter = self;
+            exit(starter_has_ended() ? 1 : attach_one(capture, push, pid));
+        }
         if (child < 0 || vec_push(&children, child) < 0)
             status = complain_errno(pid, "cannot attach", child < 0 ? -errno : -ENOMEM);
     }
@@ -513,7 +528,9 @@ const struct command command_attach = {
         "containers. The agent itself watches the clock, so the recording ends in time even if "
         "the command is killed; *jvmscope stop -o* then fetches it. After the end, no part of "
         "the agent is active. With *--all* or *--match*, the VMs of all containers are recorded"
-        " at the same time; *%p* in the name of the output stands for the process id.\n\n"
+        " at the same time; *%p* in the name of the output stands for the process id. If that "
+        "command is killed, the recordings with *-t* end as if their time were over, and are "
+        "complete.\n\n"
         "A VM that cannot write the output itself (another user's, one in a container, one with"
         " a /tmp of its own) writes to its own /tmp; the recording is fetched from there, with "
         "the rights of the VM's user, and removed. Outputs are readable by their owner alone.\n\n"

@@ -465,6 +465,52 @@ def test_attach_to_all_that_match(jdk, tmp_path):
         assert attach_each(*words).returncode == 2, words
 
 
+@pytest.mark.parametrize("extension", ["jfr", "html"])
+@pytest.mark.jdks(8, 17)
+def test_a_killed_attach_to_several_ends_their_recordings(jdk, tmp_path, extension):
+    """The processes that record for it used to go on until their time was over."""
+    name = f"Killed{uuid.uuid4().hex}"
+    source = tmp_path / f"{name}.java"
+    source.write_text(
+        f"class {name} {{ static volatile long sink; public static void main(String[] a) {{"
+        f" System.out.println(\"ready\"); long x = 1; for (;;) sink = x = x * 31 + 7; }} }}"
+    )
+    assert jdk.run("javac", "-d", tmp_path, source).returncode == 0
+    vms = [
+        jdk.start("java", "-Xmx32m", "-cp", tmp_path, name, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    words = ["--cpu", "-i", "1ms", "-t", "10m", "-o", tmp_path / f"%p.{extension}"]
+    try:
+        assert all(vm.stdout.readline() == "ready\n" for vm in vms)
+        command = subprocess.Popen(
+            [COMMAND, "attach", *words, "--match", name], stderr=subprocess.DEVNULL
+        )
+        for vm in vms:
+            lab.wait_for(
+                lambda: "recording\n" in lab.jvmscope("status", vm.pid).stdout, 120, "the recording"
+            )
+        for vm in vms:
+            lab.use_cpu(vm, 0.5)
+        command.kill()
+        command.wait()
+        files = [tmp_path / f"{vm.pid}.{extension}" for vm in vms]
+        for vm, file in zip(vms, files):
+            lab.wait_for(
+                lambda: "idle\n" in lab.jvmscope("status", vm.pid).stdout and file.exists(),
+                60,
+                "its end",
+            )
+            if extension == "jfr":
+                found = lab.read_json("report", "--json", file)
+                assert found["samples"]["total"] > 100, found
+                assert "not ended" not in lab.jvmscope("report", file).stderr
+    finally:
+        for vm in vms:
+            vm.kill()
+            vm.communicate()
+
+
 @pytest.mark.jdks(17)
 def test_a_chroot_is_no_container(jdk):
     """Another root alone does not make a container. In addition the host name, or the namespace
