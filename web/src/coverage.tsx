@@ -207,7 +207,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
     const l = lines.get(n);
     return !l ? "" : !l.hit ? "missed" : l.branches > l.taken ? "partly" : "ran";
   };
-  const say: Record<string, string> = {
+  const label: Record<string, string> = {
     "": "",
     missed: "did not run",
     partly: "ran, not every branch",
@@ -257,7 +257,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
                 class={k}
                 title={
                   k &&
-                  `${say[k]}${l!.branches ? `; ${l!.taken} of ${plural(l!.branches, "branch", "branches")}` : ""}`
+                  `${label[k]}${l!.branches ? `; ${l!.taken} of ${plural(l!.branches, "branch", "branches")}` : ""}`
                 }
               >
                 <span class="no">{i + 1}</span>

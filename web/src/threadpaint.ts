@@ -156,7 +156,7 @@ interface Look {
   marks: { colour: number; half: number; from: number; to: number }[]; // of kinds without a mark: colour 0
 }
 
-function lookOf(kinds: string[], dark: boolean, row: number): Look {
+function styleOf(kinds: string[], dark: boolean, row: number): Look {
   const mark = (k: string) => {
     if (!markColours[k]) return { colour: 0, half: 0, from: 0, to: 0 };
     const whole = k === "timeout" || k === "notify-all";
@@ -209,7 +209,7 @@ export class ThreadPainter {
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
     if (this.look?.dark !== s.dark || this.look.row !== s.row)
-      this.look = lookOf(s.json.kinds, s.dark, s.row);
+      this.look = styleOf(s.json.kinds, s.dark, s.row);
     const left = Math.round(gutter(s.w) * ratio);
     const place: Place = {
       left,

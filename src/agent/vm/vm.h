@@ -60,7 +60,7 @@ int vm_open(JavaVM *java, bool attached) must_check;
 
 /*
  * Requests capabilities. Stores those that the VM cannot grant (any more) in *ret_missing (may be
- * NULL); these are not an error by themselves, and the caller decides. vm.have contains those that
+ * NULL); these alone are no error, and the caller decides. vm.have contains those that
  * are present. Returns 0, or -EPROTO when the VM refuses the request.
  */
 int vm_need(const jvmtiCapabilities *wanted, jvmtiCapabilities *ret_missing) must_check;

@@ -353,7 +353,7 @@ static const struct command *const fleet_verbs[] = {
     &(const struct command){
         .name = "fleet vm",
         .run = cmd_question,
-        .summary = "show what the VMs did by themselves: collections, safepoints, memory, CPU",
+        .summary = "show what the VMs themselves did: collections, safepoints, memory, CPU",
         .description =
             "Prints a row for each service and version: the pauses for collections and the stops "
             "at safepoints, with the longest of each; the heap after collections, the resident "

@@ -130,8 +130,8 @@ static void leave_out(struct host *h, const struct vm *vm, const char *why, bool
 /* ---- taking profiles */
 
 /*
- * Finds the ring of a VM in a place that agents choose by themselves (options/rings.h). Returns
- * NULL when there is none.
+ * Finds the ring of a VM in a place that agents choose when they are given none (options/rings.h).
+ * Returns NULL when there is none.
  */
 static char *ring_in_folders(pid_t pid)
 {

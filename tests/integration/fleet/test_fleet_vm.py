@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the VMs of a fleet did by themselves, and why their requests were slow, is equal to what
+"""What the VMs of a fleet themselves did, and why their requests were slow, is equal to what
 each recording contains.
 """
 import json

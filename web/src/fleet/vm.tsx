@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the VMs did by themselves: collections, safepoints, memory, CPU.
+// What the VMs themselves did: collections, safepoints, memory, CPU.
 import { bytes, count, duration } from "../format";
 import { SortableTable } from "../sortable";
 import { Figure, useAnswer, VmRow } from "./ask";

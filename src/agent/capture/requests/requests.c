@@ -16,7 +16,7 @@
 #define CATEGORY "jvmscope|Requests"
 
 /*
- * A save writes this many bytes at most, so that a thousand names do not fill a file by themselves.
+ * A save writes this many bytes at most, so that a thousand names alone do not fill a file.
  */
 enum { SAVE_BYTES = 64 << 10, TEXT_MAX = 40 << 10 };
 

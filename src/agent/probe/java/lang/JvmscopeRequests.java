@@ -261,7 +261,7 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     }
 
     /**
-     * The same for a server that reads the method and path later; they are then passed to named.
+     * The entry point of a server that reads the method and path later; named receives them then.
      */
     public static long enter(int kind) {
         return enterServer(kind, null, "[unrouted]");
@@ -782,8 +782,8 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     }
 
     /**
-     * The same for a method of a pool. The pool of the virtual threads gets only their
-     * continuations; virtual threads are identified by themselves.
+     * Does what forked() does, for a method of a pool. The scheduler of virtual threads is left out:
+     * it gets only their continuations, and each virtual thread has an entry of its own.
      */
     public static void pushed(Object pool, Object task) {
         if (pool != scheduler || pool == null)
@@ -847,7 +847,7 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
             threadOf(slot));
     }
 
-    /** The same for a virtual thread. */
+    /** A virtual thread is about to be started. */
     public static void startingVirtual(Object thread) {
         if (carrier == null)
             findCarriers();

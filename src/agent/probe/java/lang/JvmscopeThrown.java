@@ -39,8 +39,8 @@ public final class JvmscopeThrown {
     private static native long find(Class<?> c, int from, int to);
 
     /**
-     * The same for an exception whose throw is not in the code, or is not known. The result is
-     * negated if the agent's own frames are the first ones of its stack trace.
+     * Returns that of an exception whose throw is not in the code, or is not known. The address
+     * is negated if the agent's own frames are the first ones of its stack trace.
      */
     private static native long findImplicit(Class<?> c, Throwable t, int to);
 

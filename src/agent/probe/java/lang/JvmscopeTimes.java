@@ -280,7 +280,7 @@ public final class JvmscopeTimes {
         return System.nanoTime() - start;
     }
 
-    /** The same for the probe of small methods. */
+    /** Calibration: runs the probe of small methods. */
     public static long calibrateCount(int method, int rounds, int steps) {
         long start = System.nanoTime();
         for (int i = 0; i < rounds; i++)
