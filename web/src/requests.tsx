@@ -196,12 +196,7 @@ export function RequestsView({
           {chosenName >= 0 && <> · shown: {json.names[chosenName].name}</>}
           {box && <> · chosen: {axis(json, box)}</>}
         </span>
-        {(chosenName >= 0 || box) && (
-          <>
-            <button onClick={() => keep(noChoice)}>Show all</button>
-            <Follow page={page} go={go} keep={keep} />
-          </>
-        )}
+        {(chosenName >= 0 || box) && <button onClick={() => keep(noChoice)}>Show all</button>}
         <div class="grow" />
         <button
           title="The table of names, as CSV"
@@ -251,6 +246,7 @@ export function RequestsView({
           dark={dark}
           onBox={(b) => keep({ rb: b ? [b.c0, b.c1, b.r0, b.r1].join(".") : "", ri: "" })}
         />
+        {(chosenName >= 0 || box) && <Follow page={page} go={go} keep={keep} />}
         <section aria-label="Names">
           <h2>Names</h2>
           {json.cpu_note && <p class="note">cpu: {json.cpu_note}</p>}
@@ -331,7 +327,7 @@ function Follow({
     go({ view: "profile", metric: metric!.name, zoom: "", window: null });
   };
   return (
-    <span class="follow" role="group" aria-label="Of these requests">
+    <div class="follow" role="group" aria-label="Of these requests">
       {metric && (
         <button onClick={() => profile(false)} title="Samples in the chosen requests">
           Their flame graph
@@ -353,7 +349,7 @@ function Follow({
           Their threads
         </button>
       )}
-    </span>
+    </div>
   );
 }
 
