@@ -407,8 +407,8 @@ def test_servers(jdk, tmp_path, server):
     kind = "http" if server == "Netty4" else "servlet"
     assert len(asked) == rounds * len(SERVED[server]) and {r.kind for r in requests} == {kind}
     top, low, high = fit(requests, asked, kind)
+    check_callers(out, asked, top)
     if server != "Netty4":
-        check_callers(out, asked, top)
         check_bytes(out, top, {name_of(f"/{way}/1") for way in ("sync", "async", "dispatch")})
     check_tasks(tasks, works, asked, top, low, high)
     assert {t.way for t in tasks} == {"entry", "executor", "async"}
@@ -734,6 +734,16 @@ def test_routes_and_services_and_messages(framework, tmp_path):
             example is None or re.fullmatch(pattern, example) and "{" not in example
         ), examples
     requests, works = [r for r in requests_in(out) if r.kind == kind], works_in(out)
+    if framework == "Grpc":
+        # The client names its trace in every call but those of List.
+        callers = collections.Counter(
+            map(tuple, events(out, "jvmscope.Request", "name,traceId,spanId"))
+        )
+        named = (f"{0xCA11:032x}", f"{0x5BA:016x}")
+        assert callers == {
+            (r.name, *((None, None) if r.name.endswith("/List") else named)): totals[r.name][1]
+            for r in requests
+        }, callers
     long = collections.Counter(
         w.request for w in works if w.way == "executor" and w.ns >= 2_000_000
     )
@@ -754,8 +764,8 @@ def test_routes_and_services_and_messages(framework, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
-    """Each run of a task is a request, including one whose failure the JDK hides; Kafka and Jetty
-    12 are stubs with their names.
+    """Each run of a task is a request, including one whose failure the JDK hides; Kafka, Jetty 12
+    and OkHttp 4 are stubs with their names.
     """
     out = tmp_path / "s.jfr"
     done = jdk.java("RequestStubs", jvm=(jdk.agent(f"format=r,requests=auto,file={out}"),))
@@ -788,6 +798,20 @@ def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
         if w.request == r.id
     ]
     assert late == sorted(late) and late[-1] >= 9_000_000, late
+    of = {r.id: r for r in requests}
+    calls = collections.Counter()
+    for start, ns, request, *what in events(
+        out,
+        "jvmscope.RequestChild",
+        "startTime,duration,request,kind,peer,exception,traceId,spanId",
+    ):
+        within = of[request]
+        assert within.start <= start and start + ns <= within.start + within.ns and ns >= 3_000_000
+        calls[(within.name, *what)] += 1
+    assert calls == {
+        ("GET /asks/{id}", "http", "shop", None, f"{0xA5C:032x}", f"{0xA5:016x}"): 5,
+        ("GET /asks/{id}", "http", "nowhere", "java.net.ConnectException", None, None): 5,
+    }, calls
     assert not lost_in(out)
 
 
@@ -863,6 +887,8 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         (call, "http", "127.0.0.3", "127.0.0.3", -1, None): rounds,
         (call, "http", "127.0.0.4", "127.0.0.4", -1, None): rounds,
         (call, "http", "127.0.0.5", "127.0.0.5", -1, "java.net.ConnectException"): rounds,
+        (call, "http", "127.0.0.6", "127.0.0.6", -1, None): rounds,
+        (call, "http", "127.0.0.7", "127.0.0.7", -1, "java.net.ConnectException"): rounds,
     }, found
     assert b"secret" not in out.read_bytes() and not lost_in(out)
     reported = collections.Counter(
@@ -873,6 +899,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
     trace = "0af7651916cd43dd8448eb211c80319c"
     assert reported == {
         ("http", "127.0.0.5", None, None): rounds,
+        ("http", "127.0.0.7", None, None): rounds,
         **{
             ("http", peer, trace, 16 * letter): rounds
             for peer, letter in (
@@ -881,6 +908,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
                 ("127.0.0.2", "c"),
                 ("127.0.0.3", "d"),
                 ("127.0.0.4", "e"),
+                ("127.0.0.6", "f"),
             )
         },
     }, reported
@@ -892,7 +920,8 @@ def test_statements_connections_and_calls(jdk, tmp_path):
     ids = (
         [(trace, 16 * letter) for letter in "abe"]
         + [(None, None)]
-        + [(trace, 16 * letter) for letter in "cd"]
+        + [(trace, 16 * letter) for letter in "cdf"]
+        + [(None, None)]
     )
     assert all([(c["trace_id"], c["span_id"]) for c in s["calls"]] == ids for s in shown), shown
 

@@ -2,6 +2,7 @@
 import com.sun.net.httpserver.HttpServer;
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import java.io.IOException;
 import java.io.InputStream;
 import java.net.HttpURLConnection;
 import java.net.InetSocketAddress;
@@ -16,7 +17,10 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CountDownLatch;
 import javax.sql.DataSource;
+import okhttp3.Call;
+import okhttp3.Callback;
 import okhttp3.OkHttpClient;
 import okhttp3.Request;
 import okhttp3.Response;
@@ -28,7 +32,7 @@ import org.apache.http.impl.client.HttpClients;
 
 /**
  * Requests that use an h2 database through four pools of connections, and call a web server in
- * five ways: rounds.
+ * six ways: rounds.
  */
 public class Elsewhere {
     static final CloseableHttpClient apache = HttpClients.createDefault();
@@ -61,6 +65,23 @@ public class Elsewhere {
     /** As a tracer of the program would send it: the path's letter stands for the span. */
     static String traceparent(String letter) {
         return "00-0af7651916cd43dd8448eb211c80319c-" + letter.repeat(16) + "-01";
+    }
+
+    static void enqueue(Request request) throws Exception {
+        CountDownLatch over = new CountDownLatch(1);
+        okhttp.newCall(request).enqueue(new Callback() {
+            @Override
+            public void onFailure(Call call, IOException e) {
+                over.countDown();
+            }
+
+            @Override
+            public void onResponse(Call call, Response response) throws IOException {
+                response.close();
+                over.countDown();
+            }
+        });
+        over.await();
     }
 
     static void call() throws Exception {
@@ -99,6 +120,11 @@ public class Elsewhere {
         try (Response response = okhttp.newCall(ok.build()).execute()) {
             response.body().bytes();
         }
+        enqueue(new Request.Builder()
+                        .url("http://127.0.0.6:" + port + "/f?secret=1")
+                        .header("traceparent", traceparent("f"))
+                        .build());
+        enqueue(new Request.Builder().url("http://127.0.0.7:1/").build()); // nobody listens there
     }
 
     public static void main(String[] args) throws Exception {

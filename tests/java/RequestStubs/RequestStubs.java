@@ -9,13 +9,17 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import okhttp3.Callback;
+import okhttp3.Request;
+import okhttp3.Response;
+import okhttp3.internal.connection.RealCall;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.eclipse.jetty.server.HttpChannelState;
 import org.eclipse.jetty.server.Server;
 
 /**
- * Requests without a network: scheduled tasks, Kafka's records and Jetty 12, whose classes are
- * stubs of the same names. Prints how many of each there were: "NAME COUNT ERRORS".
+ * Requests without a network: scheduled tasks, Kafka's records, Jetty 12 and calls of OkHttp 4,
+ * whose classes are stubs of the same names. Prints how many of each there were: "NAME COUNT ERRORS".
  */
 public class RequestStubs {
     static final AtomicInteger cleanups = new AtomicInteger(), ticks = new AtomicInteger(),
@@ -112,8 +116,34 @@ public class RequestStubs {
         System.out.println("process orders 6 0");
     }
 
+    /** Has a client send a request on its own thread, and waits for the end. */
+    static void ask(ExecutorService pool, String host, String trace) {
+        CountDownLatch over = new CountDownLatch(1);
+        new RealCall(pool, new Request(host, trace)).enqueue(new Callback() {
+            @Override
+            public void onFailure(java.io.IOException e) {
+                over.countDown();
+            }
+
+            @Override
+            public void onResponse(Response response) {
+                over.countDown();
+            }
+        });
+        try {
+            over.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     static void serve() throws Exception {
         ExecutorService pool = Executors.newFixedThreadPool(2);
+        Server asks = new Server((response, callback) -> {
+            ask(pool, "shop", "00-00000000000000000000000000000a5c-00000000000000a5-01");
+            ask(pool, "nowhere", null);
+            callback.succeeded();
+        });
         Server quick = new Server((response, callback) -> callback.succeeded()), late = new Server((response, callback) -> pool.execute(() -> {
             nap(2);
             response.setStatus(503);
@@ -124,11 +154,14 @@ public class RequestStubs {
                                      "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01");
             HttpChannelState.request(late, "GET", "/late/" + i, null);
             HttpChannelState.request(broken, "POST", "/broken/" + i, null);
+            HttpChannelState.request(asks, "GET", "/asks/" + i, null);
         }
+        ask(pool, "of no request", null);
         pool.shutdown();
         System.out.println("GET /quick/{id} 5 0");
         System.out.println("GET /late/{id} 5 5");
         System.out.println("POST /broken/{id} 5 5");
+        System.out.println("GET /asks/{id} 5 0");
     }
 
     public static void main(String[] args) throws Exception {

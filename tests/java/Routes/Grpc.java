@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientInterceptors;
 import io.grpc.ManagedChannel;
+import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Server;
 import io.grpc.ServerServiceDefinition;
@@ -9,6 +12,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.netty.NettyChannelBuilder;
 import io.grpc.netty.NettyServerBuilder;
 import io.grpc.stub.ClientCalls;
+import io.grpc.stub.MetadataUtils;
 import io.grpc.stub.ServerCallStreamObserver;
 import io.grpc.stub.ServerCalls;
 import io.grpc.stub.StreamObserver;
@@ -82,7 +86,7 @@ public class Grpc {
         to.onCompleted();
     }
 
-    static void ask(ManagedChannel channel, MethodDescriptor<byte[], byte[]> method) {
+    static void ask(Channel channel, MethodDescriptor<byte[], byte[]> method) {
         String status = "OK";
         long start = System.nanoTime();
         try {
@@ -136,13 +140,18 @@ public class Grpc {
         ManagedChannel channel = NettyChannelBuilder.forAddress("127.0.0.1", server.getPort())
                                          .usePlaintext()
                                          .build();
+        Metadata headers = new Metadata();
+        headers.put(Metadata.Key.of("traceparent", Metadata.ASCII_STRING_MARSHALLER),
+                    "00-0000000000000000000000000000ca11-00000000000005ba-01");
+        Channel traced = ClientInterceptors.intercept(
+                channel, MetadataUtils.newAttachHeadersInterceptor(headers));
         for (int i = 0; i < 6; i++) {
-            ask(channel, get);
-            ask(channel, late);
-            ask(channel, fail);
-            ask(channel, wrong);
-            ask(channel, missing);
-            ask(channel, slow);
+            ask(traced, get);
+            ask(traced, late);
+            ask(traced, fail);
+            ask(traced, wrong);
+            ask(traced, missing);
+            ask(traced, slow);
             ask(channel, list);
         }
         channel.shutdownNow();

@@ -68,10 +68,22 @@
 #define JERSEY    "org/glassfish/jersey/server/model/internal/AbstractJavaResourceMethodDispatcher"
 #define RESTEASY  "org/jboss/resteasy/core/ResourceMethodInvoker"
 
-#define ACTIVEMQ "org/apache/activemq/"
-#define ARTEMIS  ACTIVEMQ "artemis/jms/client/"
-#define KAFKA    "org/apache/kafka/clients/"
-#define OKHTTP   "v:okhttp3/Request.url()Lokhttp3/HttpUrl; v:okhttp3/HttpUrl.host" STRING " #"
+#define ACTIVEMQ    "org/apache/activemq/"
+#define ARTEMIS     ACTIVEMQ "artemis/jms/client/"
+#define KAFKA       "org/apache/kafka/clients/"
+#define OKHTTP_HOST "v:okhttp3/Request.url()Lokhttp3/HttpUrl; v:okhttp3/HttpUrl.host" STRING
+#define OKHTTP      OKHTTP_HOST " #"
+#define OKHTTP_ASKED(class)                                                        \
+    "0 0 f:" class ".originalRequest:Lokhttp3/Request; " OKHTTP_HOST               \
+                   " 0 f:" class ".originalRequest:Lokhttp3/Request; " TRACEPARENT \
+                                 " v:okhttp3/Request.header" HEADER " #"
+#define OKHTTP_ROWS(class)                                                                      \
+    {class, "enqueue", "(Lokhttp3/Callback;)", point_entry, "asks" OBJECT, NULL, 0, "0"},       \
+    {                                                                                           \
+        class, "getResponseWithInterceptorChain*", "()Lokhttp3/Response;", point_answered,      \
+            "asked(Ljava/lang/Object;Ljava/lang/String;Ljava/lang/Object;I)Ljava/lang/Object;", \
+            NULL, CHILD_HTTP, OKHTTP_ASKED(class)                                               \
+    }
 
 /* The patterns of the option without "auto", separated by ':', or NULL. */
 static char *methods;
@@ -148,6 +160,8 @@ static const struct point points[] = {
     {NETTY_HTTP "HttpRequestDecoder", "createMessage", "([Ljava/lang/String;)", point_entry, "decoded([Ljava/lang/String;I)V", NULL, REQUEST_HTTP, "1 #"},
     {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", point_entry, "decoding" OBJECT, NULL, 0, "1 " NETTY_CHANNEL},
     {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", point_exit, "decodes" OBJECT, NULL, 0, "1 " NETTY_CHANNEL},
+    {NETTY_HTTP "HttpObjectDecoder", "readHeaders", "(Lio/netty/buffer/ByteBuf;)", point_exit, "headed(Ljava/lang/String;)V", NULL, 0,
+     "0 f:" NETTY_HTTP "HttpObjectDecoder.message:L" NETTY_HTTP "HttpMessage; i:" NETTY_HTTP "HttpMessage.headers()L" NETTY_HTTP "HttpHeaders; " TRACEPARENT " v:" NETTY_HTTP "HttpHeaders.get" HEADER},
     {NETTY_HTTP "HttpResponseEncoder", "encodeInitialLine", "(Lio/netty/buffer/ByteBuf;L" NETTY_ANSWER ";)", point_entry, "encodes(I)V", NULL, 0,
      "2 ?i:" NETTY_ANSWER ".status()L" NETTY_STATUS "; v:" NETTY_STATUS ".code()I"},
     {NETTY_HTTP "HttpObjectEncoder", "encode", "(L" NETTY_CONTEXT ";Ljava/lang/Object;", point_exit, "encoded(ILjava/lang/Object;)V", NULL, 0,
@@ -177,6 +191,8 @@ static const struct point points[] = {
     {JETTY_STATE "$ChannelCallback", "succeeded", "()", point_entry, "finish(Ljava/lang/Object;I)V", NULL, 200, "0 #"},
     {JETTY_STATE "$ChannelCallback", "failed", "(Ljava/lang/Throwable;)", point_entry, "finish(Ljava/lang/Object;Ljava/lang/Throwable;)V", NULL, 0, "0 1"},
     {GRPC "ServerImpl$ServerTransportListenerImpl", "streamCreated", "(L" GRPC "ServerStream;Ljava/lang/String;", point_paused, "stream(Ljava/lang/Object;Ljava/lang/String;I)J", NULL, REQUEST_GRPC, "1 2 #"},
+    {GRPC "ServerImpl$ServerTransportListenerImpl", "streamCreated", "(L" GRPC "ServerStream;Ljava/lang/String;Lio/grpc/Metadata;", point_entry, "called" OBJECT, NULL, 0,
+     "3 " TRACEPARENT " g:io/grpc/Metadata.ASCII_STRING_MARSHALLER:Lio/grpc/Metadata$AsciiMarshaller; s:io/grpc/Metadata$Key.of(Ljava/lang/String;Lio/grpc/Metadata$AsciiMarshaller;)Lio/grpc/Metadata$Key; v:io/grpc/Metadata.get(Lio/grpc/Metadata$Key;)Ljava/lang/Object;"},
     {GRPC_LISTENER, "messagesAvailable", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
     {GRPC_LISTENER, "halfClosed", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
     {GRPC_LISTENER, "onReady", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
@@ -235,6 +251,8 @@ static const struct point points[] = {
      "0 f:okhttp3/internal/connection/RealCall.originalRequest:Lokhttp3/Request; " OKHTTP},
     {"okhttp3/internal/connection/RealCall", "execute", "()", point_entry, "calls" OBJECT, NULL, 0,
      "0 f:okhttp3/internal/connection/RealCall.originalRequest:Lokhttp3/Request; " TRACEPARENT " v:okhttp3/Request.header" HEADER},
+    OKHTTP_ROWS("okhttp3/RealCall"),
+    OKHTTP_ROWS("okhttp3/internal/connection/RealCall"),
     {KAFKA "producer/KafkaProducer", "doSend", "(L" KAFKA "producer/ProducerRecord;", point_child_within, "child(Ljava/lang/String;I)J", NULL, CHILD_MESSAGE,
      "1 v:" KAFKA "producer/ProducerRecord.topic" STRING " #"},
     {ACTIVEMQ "ActiveMQMessageProducer", "send", "(Ljavax/jms/Destination;Ljavax/jms/Message;IIJL", point_child_within, "sends(Ljava/lang/Object;I)J", NULL, CHILD_MESSAGE, "1 #"},

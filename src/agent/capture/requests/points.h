@@ -41,6 +41,8 @@ struct point {
  *     v:a/B.m(D)R the result of a virtual method of the object on the stack; its parameters come
  *                 before it. i: of an interface's method, c: of nothing but a cast to a/B
  *     f:a/B.m:D   a field of the object on the stack, which is of the class itself
+ *     s:a/B.m(D)R the result of a static method; its parameters come before it
+ *     g:a/B.m:D   a static field of any class
  *
  * A question mark before v: or i: requires that the constants of the class name the method: the
  * class calls it, so this version of the server has it. Returns 0, 1 if something does not exist,
@@ -119,6 +121,8 @@ POINT(point_netty_read);
 POINT(point_pool);
 /* The method sends a request to another server and returns a future of the response. */
 POINT(point_sent);
+/* The method, which sends a request that was put off, returns its response. */
+POINT(point_answered);
 #undef POINT
 
 /*

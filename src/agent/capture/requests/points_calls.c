@@ -84,6 +84,25 @@ int point_sent(const struct instrument_class *c, struct edit *e, const struct po
     return r ? r : point_returns(e, &last, POINT_STACK) ?: 1;
 }
 
+int point_answered(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(256), last = BUF(32), left = BUF(32);
+    int local = edit_local(e, 'A'), r = MIN(local, 0);
+    r = r ? r : point_push_and_call(c, e, p, &first);
+    if (r)
+        return MIN(r, 0);
+    code_store(&first, 'A', (unsigned)local);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, &first, POINT_STACK);
+    code_load(&last, 'A', (unsigned)local);
+    r = r ? r : point_probe(e, &last, "arrived", "(Ljava/lang/Object;)V");
+    r = r ? r : point_returns(e, &last, 2);
+    code_op(&left, OP_DUP);
+    code_load(&left, 'A', (unsigned)local);
+    r = r ? r : point_probe(e, &left, "lost", "(Ljava/lang/Throwable;Ljava/lang/Object;)V");
+    code_op(&left, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+}
+
 /*
  * Returns whether the name can be that of a driver's class. Drivers choose these names freely, but
  * they contain the name of the interface that the class implements.

@@ -134,8 +134,9 @@ static int push_call(const struct instrument_class *c, struct edit *e, const cha
         return r;
     if (!sure && !point_calls(c, m.owner, m.name, m.descriptor))
         return 1;
-    return word[0] == 'v' ? point_virtual(e, code, m.owner, m.name, m.descriptor)
-                          : point_interface(e, code, m.owner, m.name, m.descriptor);
+    return word[0] == 'v'   ? point_virtual(e, code, m.owner, m.name, m.descriptor)
+           : word[0] == 's' ? code_call_static(e->rewrite, code, m.owner, m.name, m.descriptor)
+                            : point_interface(e, code, m.owner, m.name, m.descriptor);
 }
 
 static int push_field(const struct instrument_class *c, struct edit *e, const char *word, size_t n,
@@ -152,6 +153,17 @@ static int push_field(const struct instrument_class *c, struct edit *e, const ch
         return 1;
     int ref = rewrite_fieldref(e->rewrite, m.owner, m.name, m.descriptor);
     code_ref(code, OP_GETFIELD, ref);
+    return MIN(ref, 0);
+}
+
+static int push_static(struct edit *e, const char *word, size_t n, struct buf *code)
+{
+    struct member_word m;
+    int r = read_member(word + 2, n - 2, ':', &m);
+    if (r < 0)
+        return r;
+    int ref = rewrite_fieldref(e->rewrite, m.owner, m.name, m.descriptor);
+    code_ref(code, OP_GETSTATIC, ref);
     return MIN(ref, 0);
 }
 
@@ -196,8 +208,11 @@ static int push_word(const struct instrument_class *c, struct edit *e, const str
         return push_field(c, e, word, n, code);
     case 'c':
         return push_cast(e, word + 2, n - 2, code);
+    case 'g':
+        return push_static(e, word, n, code);
     case 'v':
     case 'i':
+    case 's':
         return push_call(c, e, word, n, sure, code);
     default:
         code_load(code, 'A', (unsigned)(word[0] - '0'));

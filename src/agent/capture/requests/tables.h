@@ -51,11 +51,11 @@ struct work_slots {
 #define WAY_SHIFT 56
 
 /*
- * A task that waits to be run. The key is 1 << 32 | the identity hash of an object, or
- * HANDED_THREAD | the Java id of a thread that was started. Entries are made in a table that is
- * small enough for a processor's cache; when a bucket of it is full, its oldest entry moves to the
- * large one. For each small bucket there is a number of entries that are in the large table
- * instead.
+ * A task that waits to be run. The key is HANDED_THREAD | the Java id of a thread that was started,
+ * or the identity hash of an object and one of the bits from 1 << 32 on, which says what the object
+ * is (the probe chooses them). Entries are made in a table that is small enough for a processor's
+ * cache; when a bucket of it is full, its oldest entry moves to the large one. For each small
+ * bucket there is a number of entries that are in the large table instead.
  */
 #define HANDED_THREAD (UINT64_C(1) << 62)
 

@@ -27,7 +27,8 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1,
             TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
-    private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
+    private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_CALL = 1L << 34,
+            IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
     private static final int FUTURE = 3, TIMER = 5, ASYNC = 6, SERVLET = 0;
     private static final int CANCELLED = 3; // the state in TimerTask
@@ -283,6 +284,12 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
         long request = request(slot(tid()));
         if ((request & SERVER) != 0)
             trace(request, traceparent);
+    }
+
+    /** The same for a server whose headers may have values of other types. */
+    public static void called(Object traceparent) {
+        if (traceparent instanceof String)
+            called((String) traceparent);
     }
 
     /** A method that the option names is called. */
@@ -1034,6 +1041,16 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
         work(tid, loopRequest[i], ASYNC, 0, 0);
     }
 
+    /** The headers of the request that this thread decodes are complete, or some of them are. */
+    public static void headed(String traceparent) {
+        if (traceparent == null)
+            return;
+        long tid = tid();
+        int i = (int) tid & LOOPS - 1;
+        if (loopThread[i] == tid)
+            trace(loopRequest[i], traceparent);
+    }
+
     /** Sets the channel whose bytes this thread decodes. */
     public static void decodes(Object channel) {
         long tid = tid();
@@ -1160,6 +1177,37 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
     public void accept(Object response, Throwable t) {
         Throwable cause = t instanceof CompletionException && t.getCause() != null ? t.getCause() : t;
         childLater(request, thread, start, text, header, cause == null ? null : cause.getClass());
+    }
+
+    /** A client is told to send a request later, on a thread of its own. */
+    public static void asks(Object call) {
+        long slot = slot(tid()), request = request(slot);
+        if (request != 0)
+            put(IS_CALL | System.identityHashCode(call), request, System.nanoTime(), threadOf(slot));
+    }
+
+    /**
+     * A client sends a request and waits for the response. Returns what to pass to arrived or lost;
+     * null if no request of the program told it to do so later.
+     */
+    public static Object asked(Object call, String host, Object header, int kind) {
+        long key = IS_CALL | System.identityHashCode(call), e = U.getLong(ANY) == 0 ? 0 : find(key);
+        if (e == 0)
+            return null;
+        long request = U.getLong(e + 8), start = U.getLong(e + 16), by = U.getLong(e + 24);
+        return !take(e, key) || host == null ? null
+                : new JvmscopeRequests(request, by, start, textOf(kind, host), value(header));
+    }
+
+    /** The response has arrived for which asked was called. */
+    public static void arrived(Object call) {
+        if (call != null)
+            ((JvmscopeRequests) call).accept(null, null);
+    }
+
+    public static void lost(Throwable t, Object call) {
+        if (call != null)
+            ((JvmscopeRequests) call).accept(null, t);
     }
 
     public static long sends(Object destination, int kind) {
