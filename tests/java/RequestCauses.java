@@ -2,9 +2,12 @@
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 
+import java.io.File;
+import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.io.RandomAccessFile;
 import java.net.HttpURLConnection;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -78,8 +81,8 @@ public class RequestCauses {
         }
     }
 
-    static final String[] PATHS = {"park", "queue",      "sleep",      "socket",
-                                   "cpu",  "class-init", "class-load", "gc"};
+    static final String[] PATHS = {"park",       "queue",      "sleep", "socket", "cpu",
+                                   "class-init", "class-load", "file",  "gc"};
     static final java.lang.management.ThreadMXBean THREADS =
             java.lang.management.ManagementFactory.getThreadMXBean();
     static final Store store = new Store();
@@ -90,6 +93,8 @@ public class RequestCauses {
     static volatile boolean slow;
     static long causeNanos;
     static int peerPort;
+    static File pipe;
+    static RandomAccessFile pipeEnds; // both, so that opening the pipe does not block
 
     static ThreadFactory named(String prefix) {
         int[] number = {0};
@@ -203,6 +208,31 @@ public class RequestCauses {
         }
     }
 
+    /** Reads a pipe, into which a thread writes that takes its time. */
+    static void readFile() throws IOException {
+        if (!slow)
+            pipeEnds.write(1);
+        try (FileInputStream in = new FileInputStream(pipe)) {
+            in.read();
+        }
+    }
+
+    static void writeFile(CountDownLatch held) throws Exception {
+        held.countDown();
+        arrived.await();
+        Thread.sleep(MILLIS + 20);
+        pipeEnds.write(1);
+    }
+
+    static void makePipe() throws Exception {
+        pipe = File.createTempFile("request", ".pipe");
+        pipe.delete();
+        pipe.deleteOnExit();
+        if (new ProcessBuilder("mkfifo", pipe.getPath()).start().waitFor() != 0)
+            throw new IOException("mkfifo");
+        pipeEnds = new RandomAccessFile(pipe, "rw");
+    }
+
     static void collect() {
         if (slow)
             System.gc();
@@ -235,6 +265,8 @@ public class RequestCauses {
                 return RequestCauses::price;
             case "class-load":
                 return RequestCauses::plugin;
+            case "file":
+                return RequestCauses::readFile;
             default:
                 return store::read;
         }
@@ -251,13 +283,15 @@ public class RequestCauses {
                 return held -> reports.submit(() -> Report.render(held)).get();
             case "class-init":
                 return RequestCauses::loadPrices;
+            case "file":
+                return RequestCauses::writeFile;
             default:
                 return null;
         }
     }
 
     static final String[] BLOCKERS = {"lock compactor", "park auditor", "queue orders",
-                                      "class-init catalog"};
+                                      "class-init catalog", "file archive"};
 
     static String blockerName(String path) {
         for (String b : BLOCKERS)
@@ -380,6 +414,7 @@ public class RequestCauses {
         System.setProperty("sun.net.httpserver.nodelay",
                            "true"); // or each response waits 40 ms for an acknowledgement
         startPeer();
+        makePipe();
         HttpServer server =
                 HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         ExecutorService workers = Executors.newFixedThreadPool(3, named("http-"));

@@ -30,6 +30,7 @@ CAUSES = {
     "gc": ("gc", None, None, None),
     "class-init": ("class-load", None, "catalog", "RequestCauses$Catalog.read"),
     "class-load": ("class-load", None, None, "RequestCauses$Loader.findClass"),
+    "file": ("io", "file /", None, "RequestCauses.readFile"),
 }
 
 
