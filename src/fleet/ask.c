@@ -154,14 +154,14 @@ static int read_question(struct fleet_question *q, struct arena *arena,
                          const struct ask_param *params, size_t n, struct buf *why)
 {
     int r = 0;
-    q->metric = "cpu";
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_param(q, arena, &params[i], why);
     if (r == 0 && q->choice.to_s && q->choice.from_s > q->choice.to_s) {
         buf_string(why, "from: it is later than to");
         r = -EINVAL;
     }
-    q->metric = ask_metric_name(q->metric);
+    q->metric_given = q->metric != NULL;
+    q->metric = q->metric_given ? ask_metric_name(q->metric) : "cpu";
     q->choice.type = q->metric;
     q->base = q->choice;
     memcpy(q->base_labels, q->labels, sizeof(q->labels));
@@ -235,6 +235,7 @@ static int answer_top_methods(struct asker *a)
     if (e == 0)
         e = method_sums_of(&methods, a->store, r, &stacks, weights);
     a->found = !a->q->method && (stacks.all.samples || stacks.all.weight);
+    json_key_string(a->j, "metric", a->q->metric);
     ask_put_sums(a->j, a->q->metric, stacks.all);
     json_key_u64(a->j, "unattributed",
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
@@ -410,6 +411,27 @@ static int put_nothing(struct asker *a)
     return r;
 }
 
+/*
+ * Returns whether the question, whose answer is empty, names no metric and another one has samples.
+ * The question is then about that one, and the answer starts afresh. Returns 1, 0 or a negative
+ * errno.
+ */
+static int take_other_metric(struct asker *a, struct fleet_question *q, size_t at)
+{
+    const char *other = NULL;
+    int r = a->found || q->metric_given || a->about != ASK_ABOUT_METRIC
+                ? 0
+                : ask_first_metric(a, &other);
+    if (r < 0 || !other || strcmp(other, q->metric) == 0)
+        return MIN(r, 0);
+    q->metric = q->choice.type = q->base.type = other;
+    a->base_lacks = false;
+    a->j->out->len = at;
+    *a->j = (struct json){.out = a->j->out};
+    json_begin_object(a->j);
+    return 1;
+}
+
 int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, const struct ask_kept *kept,
                struct buf *out, struct buf *why)
@@ -434,8 +456,11 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     if (r == 0)
         r = ask_narrow(&a, &q.choice, &arena);
     if (r == 0) {
+        size_t at = out->len;
         json_begin_object(&j);
         r = v->answer(&a);
+        int again = r == 0 ? take_other_metric(&a, &q, at) : r;
+        r = again > 0 ? v->answer(&a) : again;
         if (r == 0 && !a.found)
             r = put_nothing(&a);
         json_end_object(&j);

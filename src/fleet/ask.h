@@ -21,8 +21,9 @@ struct fleet_question {
     struct fleet_choice choice, base; /* base: the samples with which `diff` compares */
     struct fleet_label labels[ASK_LABELS], base_labels[ASK_LABELS];
     const char *metric;
-    uint64_t limit; /* rows; 0: all */
-    double price;   /* of an hour of a processor; 0: not given */
+    bool metric_given; /* otherwise an answer without samples is about another metric */
+    uint64_t limit;    /* rows; 0: all */
+    double price;      /* of an hour of a processor; 0: not given */
     const char *method;
 };
 
@@ -47,8 +48,10 @@ struct asker {
 };
 
 /*
- * Appends the answer to `out`. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An
- * empty answer has a member "nothing", which names the parameter that excludes everything. Returns
+ * Appends the answer to `out`. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. If
+ * the parameters name no metric and the selection has no CPU samples, the answer is about the first
+ * metric that it has. The member "metric" names the metric. An empty answer has a member "nothing",
+ * which names the parameter that excludes everything. Returns
  * 0, or a negative errno with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad
  * parameter.
  */
@@ -98,6 +101,12 @@ const char *ask_metric_name(const char *name);
  * -EINVAL, with the names of all metrics, when the metric is unknown.
  */
 int ask_check_metric(struct asker *a) must_check;
+
+/*
+ * Sets *ret to the first metric of which the question's selection has samples, whatever metric it
+ * asks for; NULL: none. Returns 0 or a negative errno.
+ */
+int ask_first_metric(struct asker *a, const char **ret) must_check;
 
 /*
  * Returns whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples.

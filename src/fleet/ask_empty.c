@@ -352,6 +352,18 @@ const char *ask_metric_name(const char *name)
     return strcmp(name, "samples") == 0 ? "cpu" : name;
 }
 
+int ask_first_metric(struct asker *a, const char **ret)
+{
+    struct explaining x = {.a = a, .choice = &a->q->choice};
+    int e = check_range(&x, true, false);
+    *ret = NULL;
+    for (size_t i = 0; e == 0 && !*ret && strcmp(metrics[i], FLEET_LATENCY) != 0; i++)
+        if (has_name(&x.names, metrics[i]))
+            *ret = metrics[i];
+    strpool_release(&x.names);
+    return e;
+}
+
 /* Other programs may send types with other names, which exist if the store has them. */
 int ask_check_metric(struct asker *a)
 {

@@ -235,6 +235,7 @@ int ask_top_services(struct asker *a)
     uint64_t shown = 0;
     int e = sum_services(a, &a->q->choice, &r, &sums);
     vec_sort(&sums.list, compare_services);
+    json_key_string(a->j, "metric", a->q->metric);
     json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];

@@ -474,3 +474,20 @@ test("figures that were not recorded are no zeros, and a wrong label or price is
   }
   assert.deepEqual(page.problems, []);
 });
+
+test("without CPU samples the page shows what was sent, and says what that is", async () => {
+  const r = await fetch(`${url}v1/upload?service=waiting&version=1&host=web1`, {
+    method: "POST",
+    body: "# jvmscope: wall 0\njava.lang.Thread.run;Shop.idle 12\n",
+    headers: { connection: "close" },
+  });
+  assert.equal(r.status, 200, await r.text());
+  const answer = fleet("top", "--service", "waiting");
+  assert.deepEqual([answer.metric, answer.wall_samples], ["wall", 12]);
+  const page = await open(browser, `${url}#v=profile&service=waiting&range=`);
+  await page.waitForSelector(".flame canvas");
+  assert.match(await page.textContent(".tools b"), /^12 samples/);
+  await page.selectOption("select >> nth=-1", "cpu");
+  await page.waitForSelector("text=metric cpu matches nothing");
+  assert.deepEqual(page.problems, []);
+});

@@ -504,7 +504,9 @@ static void print_stacks(struct json_object *node, struct buf *path)
 
 static void print_table(const char *verb, struct json_object *root, const struct fleet_options *o)
 {
-    const char *metric = o->metric ? o->metric : "cpu";
+    const char *chosen = text_at(root, "metric"); /* unless one is named */
+    const char *metric = o->metric ? o->metric : *chosen ? chosen : "cpu";
+    bool cost = has_cost(o) && (!*chosen || strcmp(chosen, "cpu") == 0);
     _cleanup_(buf_release) struct buf path = BUF(1 << 26);
     if (strcmp(verb, "services") == 0)
         print_services(root, o->limit);
@@ -520,11 +522,11 @@ static void print_table(const char *verb, struct json_object *root, const struct
     } else if (strcmp(verb, "findings") == 0)
         print_findings(root, o->limit);
     else if (strcmp(verb, "query") == 0)
-        print_query(root, metric, has_cost(o), o->limit);
+        print_query(root, metric, cost, o->limit);
     else if (at(root, "methods"))
-        print_top_methods(root, metric, has_cost(o), o->limit);
+        print_top_methods(root, metric, cost, o->limit);
     else
-        print_top_services(root, metric, has_cost(o), o->limit);
+        print_top_services(root, metric, cost, o->limit);
 }
 
 enum { DEPTH_MAX = 10000 };

@@ -1260,6 +1260,26 @@ def test_names_that_choose_nothing_are_reported(tmp_path, store):
         assert status == 200 and json.loads(text) == fleet(c, "top", "--service", "nosuch")
 
 
+def test_without_a_metric_the_answer_is_about_what_was_sent(tmp_path, store):
+    with collector(tmp_path, store=store) as c:
+        delays = pprof("delay", "nanoseconds", main_wait=1036687357)
+        c.send(delays, service="waits", **{"from": NOW})
+        c.send(stacks(main_work=5), service="works", **{"from": NOW})
+        top = fleet(c, "top", "--service", "waits")
+        assert (top["metric"], top["locks_ns"]) == ("locks", 1036687357), top
+        assert top == fleet(c, "top", "--service", "waits", "--metric", "locks")
+        for verb in (("flame",), ("query", "--method", "Main.wait")):
+            assert fleet(c, *verb, "--service", "waits")["metric"] == "locks"
+        # CPU samples come first, and a metric that is named is not replaced.
+        assert fleet(c, "top")["metric"] == "cpu" and total(c) == 5
+        for named in ("cpu", "samples"):
+            answer = fleet(c, "top", "--service", "waits", "--metric", named)
+            assert answer["nothing"].startswith("metric cpu matches nothing"), answer
+        assert "nothing" in fleet(c, "top", "--service", "waits", "--method", "No.such")
+        table = lab.jvmscope("fleet", "top", "--store", c.store, "--service", "waits", check=True)
+        assert "method (locks, of 1.04 s)" in table.stdout
+
+
 def test_tables_have_units(tmp_path, store):
     """Allocated bytes and times are printed as report prints them, one method is not "1 methods",
     and no interval exceeds what is possible.

@@ -187,6 +187,10 @@ export const metrics: { name: string; title: string; unit: Unit; sum: string }[]
 
 export const metricOf = (name: string) => metrics.find((m) => m.name === name) ?? metrics[0];
 
+/** The metric that an answer is about: the one asked for, or the one that the collector chose. */
+export const metricIn = (asked: string, data: unknown) =>
+  metricOf(asked || ((data as { metric?: string } | null)?.metric ?? ""));
+
 /** A tree of stacks for the flame graph and the table of methods. */
 export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
   const labels: string[] = [];

@@ -2,20 +2,20 @@
 // What got slower with new versions, and what recordings reported.
 import { count, duration, percent, weight } from "../format";
 import { SortableTable } from "../sortable";
-import { Finding, metricOf, Reported, useAnswer } from "./ask";
+import { Finding, metricIn, Reported, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
 const points = (v: number) => `${v > 0 ? "+" : ""}${percent(v, 1)}`;
 
 export function FindingsView({ state, change }: ViewProps) {
-  const m = metricOf(state.metric);
   const { data, error } = useAnswer<{
     findings: Finding[];
     compared: object[];
     reported: Reported[];
     false_alarm: number;
   }>("findings", { ...choice(state), metric: state.metric });
+  const m = metricIn(state.metric, data);
   if (!data)
     return (
       <main>

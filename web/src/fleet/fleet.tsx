@@ -180,6 +180,7 @@ function Choice({ state, change, known }: ViewProps) {
         <label class="field">
           Counted
           <select value={state.metric} onChange={(e) => change({ metric: e.currentTarget.value })}>
+            <option value="">CPU samples, or what was sent</option>
             {metrics.map((m) => (
               <option key={m.name} value={m.name}>
                 {m.title}

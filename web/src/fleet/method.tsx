@@ -2,12 +2,11 @@
 // Who calls a method, in the whole fleet, and at what cost.
 import { percent, weight } from "../format";
 import { Column, SortableTable } from "../sortable";
-import { metricOf, QueryRow, useAnswer } from "./ask";
+import { metricIn, QueryRow, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice, priceFault } from "./state";
 
 export function MethodView({ state, change }: ViewProps) {
-  const m = metricOf(state.metric);
   const asked = state.search.trim();
   const method = /[*?]/.test(asked) ? asked : `*${asked}*`;
   const { data, error, nothing } = useAnswer<
@@ -23,6 +22,7 @@ export function MethodView({ state, change }: ViewProps) {
         }
       : null,
   );
+  const m = metricIn(state.metric, data);
   const whole = data?.[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };

@@ -5,7 +5,7 @@ import { Flame, flameHeight } from "../flame";
 import { percent, plural, weightLong } from "../format";
 import { MethodTable } from "../table";
 import { matched, rank, search, unattributed } from "../tree";
-import { metricFor, metricOf, readingsOf, StackNode, treeOf, useAnswer } from "./ask";
+import { metricFor, metricIn, readingsOf, StackNode, treeOf, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice } from "./state";
 
@@ -19,7 +19,7 @@ export function ProfileView({ state, change }: ViewProps) {
   const built = useMemo(() => {
     if (!data) return null;
     const { tree, labels } = treeOf(data.root);
-    const m = metricOf(state.metric);
+    const m = metricIn(state.metric, data);
     const samples =
       (data[`${m.name}_samples`] ?? 0) - (data[`${m.name}_samples_without_time`] ?? 0);
     const mean = m.unit === "samples" && samples ? (data[`${m.name}_ns`] ?? 0) / samples : 0;

@@ -2,7 +2,7 @@
 // Services and versions by what they cost.
 import { bytes, count, duration, percent, plural } from "../format";
 import { SortableTable } from "../sortable";
-import { CostRow, metricOf, ServiceRow, useAnswer } from "./ask";
+import { CostRow, metricIn, ServiceRow, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./parts";
 import { choice, priceFault } from "./state";
 
@@ -10,7 +10,6 @@ const when = (s: number) =>
   s ? new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ") : "";
 
 export function ServicesView({ state, change, known }: ViewProps) {
-  const m = metricOf(state.metric);
   const price = priceFault(state.price) ? "" : state.price;
   // The service would turn the answer into one about its methods.
   const { data, error, nothing } = useAnswer<{ services: CostRow[] }>("top", {
@@ -19,6 +18,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
     metric: state.metric,
     price,
   });
+  const m = metricIn(state.metric, data);
   // What the choice has, unlike what is known of the service as a whole.
   const chosen = useAnswer<{ services: ServiceRow[] }>("services", choice(state)).data?.services;
   if (!data) return <Waiting error={error} />;

@@ -21,7 +21,7 @@ export interface State {
   label: string; // KEY=VALUE, several separated by commas
   request: string;
   range: string; // "1h", "7d"; "" is everything
-  metric: string;
+  metric: string; // "": CPU samples or, without any, the first that was sent
   price: string; // of an hour of a processor
   base: string; // of the difference: "version=1.7", or "before" for the time before that as long as `range`
   search: string;
@@ -48,7 +48,7 @@ const usual: State = {
   label: "",
   request: "",
   range: "24h",
-  metric: "cpu",
+  metric: "",
   price: "",
   base: "",
   search: "",
