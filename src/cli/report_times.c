@@ -17,21 +17,20 @@
 struct times_row {
     uint32_t label;
     uint32_t mark; /* the last row for which this method's total was counted, + 1 */
-    uint64_t calls, samples, total_samples, slowest_ns;
+    uint64_t calls, slowest_ns;
     int64_t self_ns, total_ns;
-    int64_t raw_ns, total_raw_ns;   /* including the cost of counting */
-    int64_t cost_ns, total_cost_ns; /* that cost, as measured */
-    int64_t open_ns;                /* part of self_ns in calls that had not returned at the end */
-    bool known, total_known;        /* timed at every call, or certainly more than nothing */
-    bool small;                     /* only counted; its time is part of its callers' */
+    int64_t raw_ns; /* like self_ns, including the cost of counting */
+    struct call_sum own, whole;
+    int64_t open_ns;         /* part of self_ns in calls that had not returned at the end */
+    bool known, total_known; /* timed at every call, or certainly more than nothing */
+    bool small;              /* only counted; its time is part of its callers' */
 };
 
 struct times_table {
     VEC(struct times_row) rows;
     struct map index; /* label -> row */
-    int64_t total_ns, cost_ns;
-    uint64_t samples;
-    double ns_a_reading; /* 0: every call was timed, or none */
+    int64_t total_ns;
+    struct call_sum sum;
     bool timed_by_readings;
 };
 
@@ -58,23 +57,20 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
             return -ENOMEM;
         if (node == c->node) {
             row->calls += c->calls;
-            row->samples += c->samples;
             row->self_ns += c->self_ns;
             row->raw_ns += c->raw_ns;
-            row->cost_ns += MAX(c->cost_ns, INT64_C(0));
+            call_sum_add(&row->own, c);
             row->open_ns += c->open_ns;
             row->slowest_ns = MAX(row->slowest_ns, c->slowest_ns);
         }
         /* A method counts once per stack, however often it occurs there. */
         if (row->mark != number + 1) {
             row->total_ns += c->self_ns;
-            row->total_raw_ns += c->raw_ns;
-            row->total_cost_ns += MAX(c->cost_ns, INT64_C(0));
-            row->total_samples += c->samples;
+            call_sum_add(&row->whole, c);
         }
         row->mark = number + 1;
     }
-    t->samples += c->samples;
+    call_sum_add(&t->sum, c);
     return 0;
 }
 
@@ -88,7 +84,7 @@ static void mark_small(struct times_table *t, const struct profile *p)
                                  : NULL;
         struct times_row *row = at ? &t->rows.data[*at] : NULL;
         if (row)
-            row->small = !row->raw_ns && !row->self_ns && !row->samples;
+            row->small = !row->raw_ns && !row->self_ns && !row->own.readings;
     }
 }
 
@@ -109,32 +105,36 @@ static int by_self(const void *a, const void *b)
 }
 
 /* Without a reading no time is known; the remainder is only the estimated cost of the probes. */
-static bool has_time(const struct times_table *t, uint64_t readings)
+static bool has_time(const struct times_table *t, const struct call_sum *s)
 {
-    return !t->timed_by_readings || readings;
+    return !t->timed_by_readings || s->readings || s->exact_ns > 0;
 }
 
-static struct call_interval interval_of(const struct times_table *t, uint64_t readings,
-                                        int64_t cost_ns)
+static struct call_interval interval_of(const struct times_table *t, const struct call_sum *s)
 {
-    return call_interval(readings, t->ns_a_reading, cost_ns);
+    return call_interval(s, t->sum.exact_ns);
 }
 
-/* Returns whether this many readings are enough to state a time. */
-static bool is_enough(const struct times_table *t, uint64_t readings)
+/* Returns whether there are enough readings to state a time. */
+static bool is_enough(const struct times_table *t, const struct call_sum *s)
 {
-    return t->timed_by_readings && readings >= FEWEST_READINGS;
+    return t->timed_by_readings && s->readings >= FEWEST_READINGS;
 }
 
-static bool is_known(const struct times_table *t, uint64_t readings, int64_t cost_ns)
+/* Returns whether a time is that of the row without a method, which was not read but measured. */
+static bool is_exact(const struct times_table *t, const struct call_sum *s)
 {
-    return !t->timed_by_readings || call_time_is_known(readings, t->ns_a_reading, cost_ns);
+    return t->timed_by_readings && !s->readings && s->exact_ns > 0;
+}
+
+static bool is_known(const struct times_table *t, const struct call_sum *s)
+{
+    return !t->timed_by_readings || call_time_is_known(s);
 }
 
 static int times_table(struct times_table *t, const struct profile *p,
                        const struct profile_filter *filter)
 {
-    int64_t raw = 0;
     struct profile_view v;
     int r = report_filter_init(&v, p, PROFILE_EXACT, filter);
     for (size_t i = 0; i < p->calls.len && r == 0; i++) {
@@ -142,19 +142,16 @@ static int times_table(struct times_table *t, const struct profile *p,
         if (!report_passes(&v, c->node, &c->thread))
             continue;
         r = add_calls(t, p, (uint32_t)i);
-        raw += c->raw_ns;
-        t->cost_ns += MAX(c->cost_ns, INT64_C(0));
     }
     profile_view_release(&v);
     if (r < 0)
         return r;
     mark_small(t, p);
     t->timed_by_readings = p->timed_by_readings;
-    t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
     for (size_t i = 0; i < t->rows.len; i++) {
         struct times_row *row = &t->rows.data[i];
-        row->known = !row->small && is_known(t, row->samples, row->cost_ns);
-        row->total_known = is_known(t, row->total_samples, row->total_cost_ns);
+        row->known = !row->small && is_known(t, &row->own);
+        row->total_known = is_known(t, &row->whole);
         t->total_ns += row->self_ns;
     }
     if (t->rows.len)
@@ -181,12 +178,12 @@ static const char *signed_time(char to[32], int64_t ns)
  * the clock, or if the cost of counting exceeds what the few readings show.
  */
 static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
-                             uint64_t readings, bool known)
+                             bool has_readings, bool known)
 {
     bool mark = t->timed_by_readings && !known;
     to[0] = '~';
     signed_time(to + mark, ns);
-    return t->timed_by_readings && (!readings || (mark && ns < 0)) ? "-" : to;
+    return t->timed_by_readings && (!has_readings || (mark && ns < 0)) ? "-" : to;
 }
 
 enum { OPEN_ROWS = 5 };
@@ -282,14 +279,19 @@ static void print_times(const struct times_table *t, const struct profile *p, si
         print_rounded_times(t, p, limit);
         return;
     }
-    if (t->samples) {
-        struct call_interval sum = interval_of(t, t->samples, t->cost_ns);
+    if (t->sum.readings) {
+        struct call_interval sum = interval_of(t, &t->sum);
         char low[24], high[24], cost[24];
         printf(
             "  the sum lies between %s and %s: the probes, which are not part of it, cost some %s, "
             "to within a factor of two\n",
             format_duration(low, (uint64_t)sum.low), format_duration(high, (uint64_t)sum.high),
-            format_duration(cost, (uint64_t)MAX(t->cost_ns, INT64_C(0))));
+            format_duration(cost, (uint64_t)t->sum.cost_ns));
+        if (t->sum.exact_ns > 0)
+            printf(
+                "  %s of it is CPU time that no reading of the clock covers: any method may have "
+                "some of it\n",
+                format_duration(cost, (uint64_t)t->sum.exact_ns));
     }
     printf("\n       calls        self         raw       total    a call  %s method\n",
            t->timed_by_readings ? "   95 % interval   " : "   slowest");
@@ -301,16 +303,19 @@ static void print_times(const struct times_table *t, const struct profile *p, si
             snprintf(error, sizeof(error), "not timed");
         else if (!t->timed_by_readings)
             format_duration(error, row->slowest_ns);
-        else if (is_enough(t, row->samples)) {
-            struct call_interval in = interval_of(t, row->samples, row->cost_ns);
+        else if (is_exact(t, &row->own))
+            snprintf(error, sizeof(error), "measured");
+        else if (is_enough(t, &row->own)) {
+            struct call_interval in = interval_of(t, &row->own);
             snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)in.low),
                      format_duration(high_text, (uint64_t)in.high));
         }
-        uint64_t readings = row->small ? 0 : row->samples;
+        bool readings = !row->small && has_time(t, &row->own);
         printf("%12" PRIu64 "  %10s  %10s  %10s  %8s  %*s  ", row->calls,
                read_time(t, self, row->self_ns, readings, row->known),
-               read_time(t, raw, row->raw_ns, readings, is_enough(t, readings)),
-               read_time(t, total, row->total_ns, row->total_samples, row->total_known),
+               read_time(t, raw, row->raw_ns, readings,
+                         is_enough(t, &row->own) || is_exact(t, &row->own)),
+               read_time(t, total, row->total_ns, has_time(t, &row->whole), row->total_known),
                read_time(t, each, row->calls ? row->self_ns / (int64_t)row->calls : 0, readings,
                          row->known),
                t->timed_by_readings ? 18 : 9, error);
@@ -375,9 +380,10 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_key_string(j, "clock", t->timed_by_readings ? "cpu" : "elapsed");
     }
     if (t->timed_by_readings) {
-        struct call_interval sum = interval_of(t, t->samples, t->cost_ns);
-        json_key_u64(j, "readings", t->samples);
+        struct call_interval sum = interval_of(t, &t->sum);
+        json_key_u64(j, "readings", t->sum.readings);
         json_interval(j, "total_ns_95", true, sum.low, sum.high);
+        json_key_i64(j, "unread_ns", (int64_t)t->sum.exact_ns);
     }
     json_key_array(j, "methods");
     for (size_t i = 0; i < t->rows.len; i++) {
@@ -386,17 +392,17 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_begin_object(j);
         json_key_string_n(j, "method", label.data, label.len);
         json_key_u64(j, "calls", row->calls);
-        json_time(j, "self_ns", has_time(t, row->samples), row->self_ns);
-        json_time(j, "total_ns", has_time(t, row->total_samples), row->total_ns);
+        json_time(j, "self_ns", has_time(t, &row->own), row->self_ns);
+        json_time(j, "total_ns", has_time(t, &row->whole), row->total_ns);
         if (!p->times_rounded) {
             json_key_i64(j, "raw_self_ns", row->raw_ns);
         }
         if (p->times_rounded) {
             /* The file contains nothing else. */
         } else if (t->timed_by_readings) {
-            bool enough = is_enough(t, row->samples) && !row->small;
-            struct call_interval in = interval_of(t, row->samples, row->cost_ns);
-            json_key_u64(j, "readings", row->samples);
+            bool enough = (is_enough(t, &row->own) && !row->small) || is_exact(t, &row->own);
+            struct call_interval in = interval_of(t, &row->own);
+            json_key_u64(j, "readings", row->own.readings);
             json_interval(j, "raw_self_ns_95", enough, in.raw_low, in.raw_high);
             json_interval(j, "self_ns_95", enough, in.low, in.high);
         } else {

@@ -90,6 +90,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_COVER_UNSAVED] = {"coverage", "milliseconds at the end", ENDED_STOPPED},
     [LOSS_TIMES_TIMER] = {"times", "threads",
                           "the system gave no timer, without which no CPU time is known"},
+    [LOSS_TIMES_UNREAD] = {"times", "milliseconds of CPU time",
+                           "too few of the threads that ended early had a reading of the clock; "
+                           "the time is a row of its own, without a method"},
     [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for more"},
     [LOSS_WAITS_STOPPED] = {"threads", "waits",
                             "another tool had stopped the thread that held the table of virtual "

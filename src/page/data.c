@@ -131,24 +131,12 @@ static int tree_json(struct json *j, const struct page_tree *t, struct labels *l
     return buf_error(&bytes);
 }
 
-/* How a method counts: for its own time, or for its whole time. */
-struct clock_sum {
-    uint64_t readings;
-    int64_t cost_ns;
-};
-
 /* A method of counted calls. mark: 1 + the last row of calls for which `whole` was counted. */
 struct counted {
     uint32_t label, mark;
     uint64_t calls;
-    struct clock_sum own, whole;
+    struct call_sum own, whole;
 };
-
-static void add_readings(struct clock_sum *to, const struct profile_calls *c)
-{
-    to->readings += c->samples;
-    to->cost_ns += MAX(c->cost_ns, INT64_C(0));
-}
 
 /*
  * Writes a row (label, calls, own, whole, known) for each method. `calls` is how often it was
@@ -162,15 +150,11 @@ static int calls_json(struct json *j, const struct profile *p, const struct prof
     struct map index = {0};
     VEC(struct counted) rows = {0};
     int r = 0;
-    int64_t raw = 0;
-    uint64_t readings = 0;
     for (uint32_t i = 0; i < p->calls.len && r == 0; i++) {
         const struct profile_calls *c = &p->calls.data[i];
         struct profile_sample of = {.thread = c->thread, .node = c->node};
         if (!profile_view_passes(v, &of))
             continue;
-        raw += c->raw_ns;
-        readings += c->samples;
         for (uint32_t n = c->node; n && r == 0; n = p->nodes.data[n].parent) {
             uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
             bool added;
@@ -183,14 +167,13 @@ static int calls_json(struct json *j, const struct profile *p, const struct prof
             struct counted *row = &rows.data[*at];
             if (n == c->node) {
                 row->calls += c->calls;
-                add_readings(&row->own, c);
+                call_sum_add(&row->own, c);
             }
             if (row->mark != i + 1)
-                add_readings(&row->whole, c);
+                call_sum_add(&row->whole, c);
             row->mark = i + 1;
         }
     }
-    double each = readings ? (double)raw / (double)readings : 0;
     json_key_bool(j, "by_readings", p->timed_by_readings);
     json_key_array(j, "calls");
     for (size_t i = 0; i < rows.len && r == 0; i++) {
@@ -198,11 +181,10 @@ static int calls_json(struct json *j, const struct profile *p, const struct prof
         r = label < 0 ? (int)label : 0;
         json_u64(j, label < 0 ? 0 : (uint64_t)label);
         json_u64(j, rows.data[i].calls);
-        const struct clock_sum *own = &rows.data[i].own, *whole = &rows.data[i].whole;
+        const struct call_sum *own = &rows.data[i].own, *whole = &rows.data[i].whole;
         json_u64(j, own->readings);
         json_u64(j, whole->readings);
-        json_u64(j, (call_time_is_known(own->readings, each, own->cost_ns) ? 1 : 0) |
-                        (call_time_is_known(whole->readings, each, whole->cost_ns) ? 2 : 0));
+        json_u64(j, (call_time_is_known(own) ? 1 : 0) | (call_time_is_known(whole) ? 2 : 0));
     }
     json_end_array(j);
     vec_release(&rows);

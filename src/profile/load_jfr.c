@@ -72,6 +72,7 @@ static const struct rec_column columns[COLUMNS] = {
     [RAW_SELF_TIME] = {"rawSelfTime", false},
     [SLOWEST] = {"slowest", false},
     [OPEN_TIME] = {"openTime", false},
+    [SQUARES] = {"squares", false},
 };
 
 /* Types of which a recording may have millions of events. */

@@ -29,6 +29,7 @@ enum column {
     RAW_SELF_TIME,
     SLOWEST,
     OPEN_TIME,
+    SQUARES,
     COLUMNS
 };
 

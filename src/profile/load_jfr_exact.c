@@ -51,9 +51,18 @@ void load_subtract_pending(struct reading *r)
     s->samples.len = kept;
 }
 
+/* Returns the node of CPU time that belongs to no method, which events without a stack give. */
+static int64_t unread_node(struct reading *r)
+{
+    int64_t frame = profile_mark(r->p, PROFILE_UNREAD);
+    return frame < 0 ? frame : profile_node(r->p, 0, (uint32_t)frame);
+}
+
 static int64_t read_calls(struct reading *r, const struct rec_row *row, struct profile_calls *ret)
 {
     int64_t node = load_node_of_row(r, row), thread = load_thread_of_row(r, row);
+    if (node == 0 && rec_row_long(row, CALLS, 0) == 0)
+        node = unread_node(r);
     if (node < 0 || thread < 0)
         return -ENOMEM;
     *ret = (struct profile_calls){
@@ -65,6 +74,7 @@ static int64_t read_calls(struct reading *r, const struct rec_row *row, struct p
         .raw_ns = rec_row_ns(row, RAW_SELF_TIME, 0),
         .slowest_ns = (uint64_t)rec_row_ns(row, SLOWEST, 0),
         .open_ns = rec_row_ns(row, OPEN_TIME, 0),
+        .squares = (double)rec_row_long(row, SQUARES, 0) * 1e6,
     };
     return node;
 }
@@ -107,6 +117,7 @@ int load_settle_totals(struct reading *r)
         if (rest) {
             rest->calls -= MIN(rest->calls, c->calls);
             rest->samples -= MIN(rest->samples, c->samples);
+            rest->squares = MAX(rest->squares - c->squares, 0);
             rest->self_ns = (int64_t)((uint64_t)rest->self_ns - (uint64_t)c->self_ns);
             rest->raw_ns = (int64_t)((uint64_t)rest->raw_ns - (uint64_t)c->raw_ns);
             rest->open_ns = (int64_t)((uint64_t)rest->open_ns - (uint64_t)c->open_ns);
@@ -146,6 +157,7 @@ int load_calls(struct reading *r, const struct rec_row *row)
     r->call_times.data[*at] = MAX(r->call_times.data[*at], time_ns);
     sum->calls += c.calls;
     sum->samples += c.samples;
+    sum->squares += c.squares;
     /* A file may contain any numbers. */
     sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
     sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
@@ -172,6 +184,21 @@ static struct profile_calls *caller_of(struct reading *r, const struct profile_c
             return &p->calls.data[*at];
     }
     return NULL;
+}
+
+/*
+ * Removes rows without a call and without a time, such as CPU time that a later event has given to
+ * methods.
+ */
+static void drop_empty(struct profile *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->calls.len; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        if (c->calls || c->samples || c->raw_ns || c->self_ns)
+            p->calls.data[kept++] = *c;
+    }
+    p->calls.len = kept;
 }
 
 int load_settle_times(struct reading *r)
@@ -206,6 +233,7 @@ int load_settle_times(struct reading *r)
         if (open && vec_push(&series->samples, s) < 0)
             return -ENOMEM;
     }
+    drop_empty(p);
     return 0;
 }
 

@@ -128,6 +128,9 @@ struct profile_series {
     uint32_t note;
 };
 
+/* The mark of CPU time that no reading of the clock gave to a method. */
+#define PROFILE_UNREAD "[no reading of the clock]"
+
 /*
  * Calls of the method at the top of a stack, all counted. Times are those of the method itself, in
  * ns.
@@ -142,6 +145,7 @@ struct profile_calls {
     int64_t cost_ns;         /* the measured cost of counting: raw less self */
     uint64_t slowest_ns;     /* 0: unknown */
     int64_t open_ns;         /* the part of self_ns in calls that had not returned at the end */
+    double squares;          /* of what each of the readings stands for, in ns2 */
 };
 
 /* A method whose calls were not counted or, with the reason "small", were counted but not timed. */

@@ -132,17 +132,11 @@ static void mark_estimated(struct ranking *r)
  */
 static int mark_few(struct ranking *r)
 {
-    struct clock_sum {
-        uint64_t readings;
-        int64_t cost_ns;
-    };
-
     const struct profile_view *v = r->view;
     const struct profile *p = v->profile;
     bool by_calls = v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len;
-    uint64_t least = profile_least_weight(v), readings = 0;
-    int64_t raw = 0;
-    _cleanup_free_ struct clock_sum *sums = calloc(r->rows.len + 1, sizeof(*sums));
+    uint64_t least = profile_least_weight(v);
+    _cleanup_free_ struct call_sum *sums = calloc(r->rows.len + 1, sizeof(*sums));
     if (!sums)
         return -ENOMEM;
     for (size_t i = 0; i < p->calls.len && by_calls; i++) {
@@ -151,16 +145,11 @@ static int mark_few(struct ranking *r)
         if ((v->thread_counts && !v->thread_counts[c->thread]) ||
             (v->node_counts && !v->node_counts[c->node]))
             continue;
-        readings += c->samples;
-        raw += c->raw_ns;
-        sums[row].readings += c->samples;
-        sums[row].cost_ns += MAX(c->cost_ns, INT64_C(0));
+        call_sum_add(&sums[row], c);
     }
-    double each = readings ? (double)raw / (double)readings : 0;
     for (size_t i = 0; i < r->rows.len; i++)
         r->rows.data[i].few =
-            by_calls ? !call_time_is_known(sums[i + 1].readings, each, sums[i + 1].cost_ns)
-                     : r->rows.data[i].self < least;
+            by_calls ? !call_time_is_known(&sums[i + 1]) : r->rows.data[i].self < least;
     return 0;
 }
 

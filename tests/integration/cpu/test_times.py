@@ -4,6 +4,7 @@ agent.
 """
 import json
 import re
+import signal
 import subprocess
 import time
 
@@ -13,6 +14,7 @@ import outputs
 import pytest
 
 C = "TimesTruth."
+UNREAD = "[no reading of the clock]"  # the row of CPU time that belongs to no method
 
 
 def run(jdk, tmp_path, program, *args, options="", jvm=(), release=8):
@@ -114,7 +116,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
             for kind in ("jvmscope.CallTimes", "jdk.Checkpoint")
         )
         assert stacks > 20 and checkpoints < stacks / 2, summary
-    methods = {m["method"]: m for m in times["methods"]}
+    methods = {m["method"]: m for m in times["methods"] if m["method"] != UNREAD}
     assert methods["TimesTruth.recurse"]["calls"] == 21000
     assert methods["TimesTruth.plain"]["calls"] == 1800
     assert not [m for m in methods if not m.startswith("TimesTruth")]
@@ -138,7 +140,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
             > 0
         )
     else:
-        for m in times["methods"]:
+        for m in methods.values():
             assert (
                 (m["raw_self_ns_95"] is None) == (m["self_ns_95"] is None) == (m["readings"] < 10)
             )
@@ -149,7 +151,9 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
         for made in (tmp_path / "t.otlp", tmp_path / "t.pb.gz"):
             assert lab.jvmscope("convert", "--metric", "times", "-o", made, out).returncode == 0
             rows = lab.read_json("report", "--json", made)["times"]["methods"]
-            assert {m["method"]: m["self"] for m in rows if m["self"]} == true, made
+            assert {
+                m["method"]: m["self"] for m in rows if m["self"] and m["method"] != UNREAD
+            } == true, made
             unknown = [m.get("few_readings", False) or not m["self"] for m in rows]
             assert unknown == sorted(unknown), rows
     text = tmp_path / "times.hprof.txt"
@@ -299,7 +303,9 @@ def every_total(out, folder):
     }
     for name, weights in found.items():
         totals[name] = weights.sum
-        own[name] = {m: ns for m, ns in weights.own.items() if ns and not m.startswith("[")}
+        own[name] = {m: ns for m, ns in weights.own.items() if ns}
+    # CPU time without a reading belongs to no method. It is a part of every sum.
+    own = {name: {m: v for m, v in of.items() if m[0] != "["} for name, of in own.items()}
     lab.jvmscope("diff", out, out, check=True)
     totals["diff"] = lab.read_json("diff", "--json", out, out)["times"]["base_total"]
     return totals, own
@@ -415,3 +421,76 @@ def test_times_of_a_killed_program_hold_the_truth(jdk, tmp_path):
         high,
     )
     assert times["total_ns"] >= 0.8 * heavy, (tiny, heavy, times)
+
+
+def short_threads(jdk, out, how):
+    """Records TimesShort with `run` or `attach`: what it printed."""
+    args = ["TimesShort", 1500, 200000, 4]
+    options = ["--cpu=times", "--include", "TimesShort", "-o", out]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if how == "run":
+        command = ["java", "-cp", lab.compiled("TimesShort", 8), *args]
+        program = jdk.start(lab.BUILD / "jvmscope", "run", *options, "--", *command, **pipes)
+    else:
+        program = jdk.start_java(*args, **pipes)
+    assert program.stdout.readline() == "ready\n"
+    if how == "attach":
+        command = [lab.BUILD / "jvmscope", "attach", "-t", "1000s", *options, str(program.pid)]
+        attached = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        lab.wait_for(
+            lambda: re.search(
+                r"^state +recording$", lab.jvmscope("status", program.pid).stdout, re.M
+            ),
+            60,
+            "the recording",
+        )
+    program.stdin.write("\n")
+    program.stdin.flush()
+    printed = program.stdout.readline()
+    if how == "attach":
+        attached.send_signal(signal.SIGINT)
+        complaints = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0, complaints
+    complaints = program.communicate("\n", timeout=60)[1]
+    assert program.returncode == 0, complaints
+    return [int(number) for number in printed.split()]
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("how", ["run", "attach"])
+def test_threads_shorter_than_a_tick_have_their_time(jdk, tmp_path, how, record_property):
+    """1,500 threads of some 1.5 ms, and a tenth of that work in one thread: in every output the
+    stated interval has what the program measured, and the sum is the CPU time of all threads.
+    """
+    out = tmp_path / "short.jfr"
+    burn, alone, everything = short_threads(jdk, out, how)
+    times = lab.read_json("report", "--json", out)["times"]
+    rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
+    found = {
+        "truth": (burn, alone, everything),
+        "burn": [rows["burn"][name] for name in ("self_ns", "self_ns_95")],
+        "alone": [rows["alone"][name] for name in ("self_ns", "self_ns_95")],
+        "sum": (times["total_ns"], times["total_ns_95"]),
+        "unread": times["unread_ns"],
+    }
+    record_property("found", str(found))
+    print(found)
+    assert rows["burn"]["calls"] == 1500 and rows["alone"]["calls"] == 1
+    for name, truth in (("burn", burn), ("alone", alone)):
+        low, high = rows[name]["self_ns_95"]
+        assert low <= truth <= high and low <= rows[name]["self_ns"] <= high, found
+        # An interval that has room for anything would say nothing.
+        assert high - low < truth, found
+    low, high = times["total_ns_95"]
+    assert low <= everything <= high and low <= times["total_ns"] <= high, found
+    assert abs(times["total_ns"] - everything) < everything / 10, found
+    assert times["unread_ns"] < everything / 20, found
+    totals, own = every_total(out, tmp_path)
+    assert len(set(totals.values())) == 1, totals
+    assert all(methods == own["json"] for methods in own.values()), own
+    shares = {}
+    text = (tmp_path / "t.hprof.txt").read_text()
+    for share, _, frames in hprof_times.rows(text):
+        shares[frames[0]] = shares.get(frames[0], 0) + share
+    low, high = rows["burn"]["self_ns_95"]
+    assert low <= shares["TimesShort.burn"] / 100 * times["total_ns"] <= high, shares

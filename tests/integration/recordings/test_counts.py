@@ -334,9 +334,14 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     process.communicate("\n", timeout=120)
     times = lab.read_json("report", "--json", out)["times"]
     known = [m["self_ns_95"] is not None and m["self_ns_95"][0] > 0 for m in times["methods"]]
-    assert all((m["self_ns"] is None) == (m["readings"] == 0) for m in times["methods"])
+    methods = [m for m in times["methods"] if m["method"] != "[no reading of the clock]"]
+    assert all((m["self_ns"] is None) == (m["readings"] == 0) for m in methods)
     assert times["clock"] == "cpu" and known == sorted(known, reverse=True)
-    assert all(m["readings"] >= 10 for m, is_known in zip(times["methods"], known) if is_known)
+    assert all(
+        m["readings"] >= 10 or m not in methods
+        for m, is_known in zip(times["methods"], known)
+        if is_known
+    )
     assert times["readings"] == sum(m["readings"] for m in times["methods"])
     table = lab.jvmscope("report", out).stdout
     called = next(l for l in table.splitlines() if l.endswith(" Counted.called"))

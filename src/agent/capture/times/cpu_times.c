@@ -117,8 +117,8 @@ static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
     if (cpu_times.tree.active)
         times_costs_refine(jni);
     *ret_all = cpu_times.tree.active &&
-               times_report(s, jni, &cpu_times.tree, &cpu_times.costs, cpu_times.elapsed,
-                            cpu_times.by_thread, true, &events) == 0;
+               times_report(s, jni, &cpu_times.tree, &cpu_times.costs, times_threads_settle(),
+                            cpu_times.elapsed, cpu_times.by_thread, true, &events) == 0;
     return events;
 }
 
@@ -136,8 +136,8 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     jfr_lose_total(s->out.jfr, LOSS_TIMES_THREAD,
                    atomic_load(&cpu_times.no_slot) + atomic_load(&cpu_times.no_context));
     jfr_lose_total(s->out.jfr, LOSS_TIMES_TIMER, atomic_load(&cpu_times.no_timer));
-    int r = times_report(s, jni, &cpu_times.tree, &cpu_times.costs, cpu_times.elapsed,
-                         cpu_times.by_thread, false, &events);
+    int r = times_report(s, jni, &cpu_times.tree, &cpu_times.costs, times_threads_settle(),
+                         cpu_times.elapsed, cpu_times.by_thread, false, &events);
     if (r < 0)
         session_message(s, "cpu=times: the section is missing: %s", strerror(-r));
 }

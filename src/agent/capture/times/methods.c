@@ -87,9 +87,10 @@ jmethodID times_method_id(int64_t number)
     }
     pthread_mutex_unlock(&lock);
     if (number < 0) {
-        bool full = number == TIMES_BEYOND;
-        const struct method m = {.class_name = full ? "<beyond the limit>" : "<outside>",
-                                 .name = "",
+        const struct method m = {.class_name = number == TIMES_BEYOND   ? "<beyond the limit>"
+                                               : number == TIMES_UNREAD ? "<unread>"
+                                                                        : "<outside>",
+                                 .name = number == TIMES_UNREAD ? "cpuTime" : "",
                                  .descriptor = "()V"};
         id = names_add(&m);
     }

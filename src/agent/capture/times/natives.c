@@ -5,18 +5,23 @@
  * class calls each of them once before anything is instrumented, with zeros as addresses. With
  * clock=cpu, the thread that gets a slot also gets a timer on its CPU clock.
  */
+#include "agent/capture/times/readings.h"
 #include "agent/capture/times/state.h"
 #include "base/clock.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 /* requested interval; kernels round it to their tick, often 4 ms */
 #define CPU_INTERVAL (1 * NS_PER_MS)
+
+/* first readings that wait to be settled (readings.h); more often than reports only if many end */
+enum { FIRSTS_MOST = 4096 };
 
 /*
  * Our data of a slot's thread. The memory is never unmapped, because a deleted timer may still have
@@ -26,10 +31,12 @@ struct timed_thread {
     timer_t timer;
     bool has_timer;
     struct times_slot *_Atomic slot;
-    uint64_t last_cpu_ns;
+    _Atomic pid_t tid;
+    struct times_clock clock;
 };
 
-static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
+static struct timed_thread *timed;   /* TIMES_SLOTS of them, like the slots */
+static struct times_account account; /* under the lock */
 /*
  * The calling thread's data. Its context may be one of an earlier tree and belong to another thread
  * now.
@@ -65,14 +72,25 @@ static jlong address_of(const void *p)
     return (jlong)(uintptr_t)p;
 }
 
+/* Returns how often the calling thread has stopped running, in order to wait or for another. */
+static uint64_t switches(void)
+{
+    struct rusage used = {0};
+    getrusage(RUSAGE_THREAD, &used);
+    return (uint64_t)used.ru_nvcsw + (uint64_t)used.ru_nivcsw;
+}
+
+/*
+ * The timer is due at once, so that the next tick that finds the thread running reads it. This is
+ * the random part of a tick after which a first reading comes.
+ */
 static void start_timer(struct timed_thread *t)
 {
     struct sigevent how = {
         .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF, .sigev_value.sival_ptr = t};
-    how._sigev_un._tid = (pid_t)syscall(SYS_gettid);
-    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL,
-                               .it_value.tv_nsec = CPU_INTERVAL};
-    t->last_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    how._sigev_un._tid = atomic_load(&t->tid);
+    struct itimerspec every = {.it_interval.tv_nsec = CPU_INTERVAL, .it_value.tv_nsec = 1};
+    times_clock_begin(&t->clock, clock_ns(CLOCK_THREAD_CPUTIME_ID), switches());
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &how, &t->timer) != 0) {
         atomic_fetch_add(&cpu_times.no_timer, 1);
         return;
@@ -101,6 +119,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
             struct timed_thread *t = my_timed = &timed[s - cpu_times.tree.slots];
             my_generation = cpu_times.tree.generation;
             *t = (struct timed_thread){0};
+            atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
             atomic_store(&t->slot, s);
             if (!cpu_times.elapsed)
                 start_timer(t);
@@ -190,16 +209,14 @@ static void on_signal(int number, siginfo_t *info, void *context)
     struct timed_thread *t = info->si_code == SI_TIMER ? info->si_value.sival_ptr : NULL;
     if (t && timed && t >= timed && t < timed + TIMES_SLOTS) {
         struct times_slot *s = atomic_load(&t->slot);
-        uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         struct times_context *c = s ? atomic_load(&s->context) : NULL;
         struct times_node *n = c ? atomic_load(&c->current) : NULL;
         struct times_reading *seen =
             n && cpu_times.tree.active ? times_reading_of(&cpu_times.tree, n) : NULL;
-        if (seen) {
-            seen->samples++;
-            seen->cpu_ns += now - t->last_cpu_ns;
-        }
-        t->last_cpu_ns = now;
+        /* A late signal of a deleted timer may find the data of another thread. */
+        if (s && atomic_load(&t->tid) == (pid_t)syscall(SYS_gettid))
+            times_clock_read(&t->clock, seen, clock_ns(CLOCK_THREAD_CPUTIME_ID),
+                             t->clock.read ? 0 : switches());
     } else if (chained.sa_flags & SA_SIGINFO) {
         chained.sa_sigaction(number, info, context);
     } else if (chained.sa_handler != SIG_DFL && chained.sa_handler != SIG_IGN) {
@@ -221,6 +238,18 @@ static void install_handler(void)
     sigaction(SIGPROF, &ours, NULL);
 }
 
+/* Returns the interval of the kernel's tick: the coarse clock advances with it. */
+static uint64_t tick_ns(void)
+{
+    enum { USUAL = 4, LONGEST = 10 };
+
+    /* Kernels without such a clock return the precision of another one. */
+    struct timespec t = {0};
+    bool known = clock_getres(CLOCK_MONOTONIC_COARSE, &t) == 0 && t.tv_sec == 0 &&
+                 (uint64_t)t.tv_nsec <= LONGEST * NS_PER_MS && (uint64_t)t.tv_nsec >= NS_PER_MS / 2;
+    return MAX(known ? (uint64_t)t.tv_nsec : USUAL * NS_PER_MS, CPU_INTERVAL);
+}
+
 static void forget_thread(struct timed_thread *t)
 {
     struct times_slot *s = atomic_load(&t->slot);
@@ -237,13 +266,57 @@ static void forget_thread(struct timed_thread *t)
         times_context_give(&cpu_times.tree, own);
 }
 
+/* Returns the CPU time of a thread, or 0 if there is no such thread any more. */
+static uint64_t thread_cpu_ns(pid_t tid)
+{
+    /* the kernel's number of a thread's clock: its id, inverted, and the kind of the clock */
+    return clock_ns((clockid_t)(~(unsigned)tid << 3 | 6));
+}
+
+/* Settles the readings of all threads. Returns the time without a reading. Requires the lock. */
+static uint64_t settle(void)
+{
+    uint64_t rest = 0, lost = 0;
+    for (int i = 0; i < TIMES_SLOTS; i++) {
+        struct timed_thread *t = &timed[i];
+        if (!atomic_load(&t->slot))
+            continue;
+        uint64_t left = times_clock_rest(&t->clock, thread_cpu_ns(atomic_load(&t->tid)));
+        rest += t->has_timer ? left : 0;
+        lost += atomic_load(&t->clock.lost_ns) + (t->has_timer ? 0 : left);
+        (void)!times_account_first(&account, &t->clock);
+    }
+    return times_account_settle(&account, rest, lost);
+}
+
+uint64_t times_threads_settle(void)
+{
+    pthread_mutex_lock(&cpu_times.lock);
+    uint64_t unread = timed && cpu_times.tree.active && !cpu_times.elapsed ? settle() : 0;
+    pthread_mutex_unlock(&cpu_times.lock);
+    return unread;
+}
+
+/* Gives up the slot of the calling thread, which ends. Requires the lock. */
+static void end_thread(struct timed_thread *t)
+{
+    bool timed_by_timer = t->has_timer, had_slot = atomic_load(&t->slot);
+    forget_thread(t);
+    if (cpu_times.elapsed || !had_slot || !cpu_times.tree.active)
+        return;
+    uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    (void)!times_account_end(&account, &t->clock, now, timed_by_timer);
+    if (account.firsts.len >= FIRSTS_MOST)
+        settle();
+}
+
 static void on_thread_ended(struct thread *thread, JNIEnv *jni)
 {
     if (!my_timed)
         return;
     pthread_mutex_lock(&cpu_times.lock);
     if (my_generation == cpu_times.tree.generation)
-        forget_thread(my_timed);
+        end_thread(my_timed);
     my_timed = NULL;
     pthread_mutex_unlock(&cpu_times.lock);
 }
@@ -257,6 +330,7 @@ int times_threads_prepare(void)
     if (!timed)
         return -ENOMEM;
     install_handler();
+    times_account_begin(&account, tick_ns());
     return 0;
 }
 
@@ -265,4 +339,5 @@ void times_threads_forget(void)
     for (int i = 0; i < TIMES_SLOTS; i++)
         if (timed[i].has_timer || atomic_load(&timed[i].slot))
             forget_thread(&timed[i]);
+    times_account_begin(&account, tick_ns());
 }

@@ -15,11 +15,18 @@
 
 enum { DEPTH_MAX = 1024, DRAIN_EVERY = 256, SAVED_PATHS = 20000, FEWEST_READINGS = 10 };
 
+/*
+ * CPU time without a reading: less than the first part of all, or than 10 ms, is within the error
+ * of any time, and more than the second part, and at least 100 ms, is stated as lost.
+ */
+#define UNREAD_LEAST 0.01
+#define UNREAD_MOST  0.05
+
 /* A trace combines the paths that end in the same methods. */
 struct trace_row {
     uint64_t trace;  /* index in `traces` */
     uint32_t thread; /* 0 unless thread=y */
-    uint64_t calls, samples, slowest_ns;
+    uint64_t calls, samples, squares, slowest_ns;
     int64_t raw_ns, self_ns;
     int64_t open_ns; /* the part of self_ns that belongs to calls that have not returned */
     bool known;      /* self_ns is known */
@@ -31,6 +38,8 @@ struct report {
     bool elapsed, by_thread;
     bool totals; /* one row per method, with all that was counted */
     bool save;   /* rows for which there is no room are written by a later report */
+    uint64_t unread_ns;
+    bool is_loss; /* unread_ns is stated as lost */
     struct times_paths paths;
     struct strpool traces; /* thread, then method numbers, innermost first */
     VEC(struct trace_row) rows;
@@ -43,13 +52,14 @@ struct report {
 static struct strpool reported_traces;
 static VEC(struct trace_row) reported;
 
-#define CALL_FIELDS                                                         \
-    JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS},                       \
-               {"samples", "Readings of the CPU Clock", "long", JFR_UNITS}, \
-               {"selfTime", "Self Time", "long", JFR_NANOS},                \
-               {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS}, \
-               {"slowest", "Slowest Call", "long", JFR_NANOS},              \
-               {"openTime", "Self Time of Unfinished Calls", "long", JFR_NANOS})
+#define CALL_FIELDS                                                              \
+    JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS},                            \
+               {"samples", "Readings of the CPU Clock", "long", JFR_UNITS},      \
+               {"selfTime", "Self Time", "long", JFR_NANOS},                     \
+               {"rawSelfTime", "Self Time With Probes", "long", JFR_NANOS},      \
+               {"slowest", "Slowest Call", "long", JFR_NANOS},                   \
+               {"openTime", "Self Time of Unfinished Calls", "long", JFR_NANOS}, \
+               {"squares", "Sum of the Squares of the Readings (us2)", "long"})
 
 enum { CALL_TIMES, CALL_TIMES_COST, CALL_TIMES_LEFT, CALL_TIMES_TOTAL };
 
@@ -144,6 +154,36 @@ static int64_t corrected_ns(const struct report *r, const struct times_path *pat
     return (int64_t)(calls * times_true_ns(r->costs, seen / calls));
 }
 
+/* Returns the row of a trace, which is added if necessary, or NULL without memory. */
+static struct trace_row *row_of(struct report *r, uint64_t trace, uint32_t thread)
+{
+    if ((int64_t)trace < 0 ||
+        (trace == r->rows.len &&
+         vec_push(&r->rows, ((struct trace_row){.trace = trace, .thread = thread})) < 0))
+        return NULL;
+    return &r->rows.data[trace];
+}
+
+/* Adds the row of the time without a reading, which belongs to no method and no thread. */
+static int add_unread(struct report *r)
+{
+    const int32_t key[] = {0, TIMES_UNREAD};
+    double all = (double)r->unread_ns;
+    for (size_t i = 0; i < r->rows.len; i++)
+        all += (double)r->rows.data[i].raw_ns;
+    if (r->unread_ns < 10 * NS_PER_MS || (double)r->unread_ns < UNREAD_LEAST * all)
+        r->unread_ns = 0;
+    r->is_loss = r->unread_ns >= 100 * NS_PER_MS && (double)r->unread_ns > UNREAD_MOST * all;
+    if (!r->unread_ns && r->save)
+        return 0;
+    struct trace_row *row =
+        row_of(r, (uint64_t)strpool_add(&r->traces, (const char *)key, sizeof(key)), 0);
+    if (!row)
+        return -ENOMEM;
+    row->raw_ns = row->self_ns = (int64_t)r->unread_ns;
+    return 0;
+}
+
 /*
  * Computes the self time of every path, with and without the probes, then combines the paths of
  * each trace into a row.
@@ -168,18 +208,12 @@ static int make_rows(struct report *r, uint32_t depth)
     for (size_t i = 1; i < n && result == 0; i++) {
         if (all[i].method == r->costs->calibration)
             continue;
-        uint64_t trace = path_trace(r, (uint32_t)i, depth);
-        if ((int64_t)trace < 0) {
-            result = -ENOMEM;
-        } else {
-            if (trace == r->rows.len)
-                result = vec_push(&r->rows,
-                                  ((struct trace_row){.trace = trace, .thread = all[i].thread}));
-            if (result < 0)
-                break;
-            struct trace_row *row = &r->rows.data[trace];
+        struct trace_row *row = row_of(r, path_trace(r, (uint32_t)i, depth), all[i].thread);
+        result = row ? 0 : -ENOMEM;
+        if (row) {
             row->calls += all[i].count;
             row->samples += all[i].samples;
+            row->squares += all[i].squares;
             row->raw_ns += raw[i];
             int64_t self_ns = corrected_ns(r, &all[i], raw[i], callees[i]);
             row->self_ns += self_ns;
@@ -189,7 +223,7 @@ static int make_rows(struct report *r, uint32_t depth)
     }
     free(raw);
     free(callees);
-    return result;
+    return result == 0 && !r->elapsed ? add_unread(r) : result;
 }
 
 /* Subtracts what was reported before from the rows, and keeps the totals for the next time. */
@@ -210,6 +244,7 @@ static int subtract_reported(struct report *r)
         struct trace_row *before = &reported.data[number];
         row->calls -= before->calls;
         row->samples -= before->samples;
+        row->squares -= before->squares;
         row->raw_ns -= before->raw_ns;
         row->self_ns -= before->self_ns;
         row->open_ns -= before->open_ns;
@@ -218,15 +253,23 @@ static int subtract_reported(struct report *r)
     return 0;
 }
 
+static int32_t row_method(const struct report *r, const struct trace_row *row)
+{
+    int32_t method;
+    struct str key = strpool_get(&r->traces, row->trace);
+    memcpy(&method, key.data + sizeof(method), sizeof(method)); /* follows the thread */
+    return method;
+}
+
 /*
  * Returns whether a row's time is known: every call was timed, or the CPU clock was read often
  * enough.
  */
 static bool is_time_known(const struct report *r, const struct trace_row *row)
 {
-    int32_t method;
-    struct str key = strpool_get(&r->traces, row->trace);
-    memcpy(&method, key.data + sizeof(method), sizeof(method)); /* follows the thread */
+    int32_t method = row_method(r, row);
+    if (method == TIMES_UNREAD)
+        return row->raw_ns > 0;
     return !times_method_is_small(method) && (r->elapsed || row->samples >= FEWEST_READINGS);
 }
 
@@ -381,6 +424,7 @@ static void take_back(const struct report *r, const struct trace_row *row)
     struct trace_row *before = &reported.data[number];
     before->calls -= row->calls;
     before->samples -= row->samples;
+    before->squares -= row->squares;
     before->raw_ns -= row->raw_ns;
     before->self_ns -= row->self_ns;
     before->open_ns -= row->open_ns;
@@ -436,7 +480,8 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
         if (is_empty(row))
             continue;
         uint32_t n = trace_frames(r, row, frames);
-        uint64_t trace = jfr_trace_growing(w, frames, n, false);
+        bool unread = row_method(r, row) == TIMES_UNREAD;
+        uint64_t trace = unread ? 0 : jfr_trace_growing(w, frames, n, false);
         if (!jfr_begin_growing(w, event_type, 0, &e)) {
             lose_rows(r, i, event_type);
             return -ENOSPC;
@@ -450,6 +495,7 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
         jfr_put_long(&e, row->raw_ns);
         jfr_put_long(&e, (int64_t)row->slowest_ns);
         jfr_put_long(&e, row->open_ns);
+        jfr_put_long(&e, (int64_t)row->squares);
         jfr_commit(&e);
         if (++*ret_events % DRAIN_EVERY == 0)
             session_drain(r->s, jni);
@@ -458,17 +504,23 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
 }
 
 int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
-                 const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,
-                 uint64_t *ret_events)
+                 const struct times_report_costs *costs, uint64_t unread_ns, bool elapsed,
+                 bool by_thread, bool save, uint64_t *ret_events)
 {
-    struct report r = {
-        .s = s, .costs = costs, .elapsed = elapsed, .by_thread = by_thread, .save = save};
+    struct report r = {.s = s,
+                       .costs = costs,
+                       .elapsed = elapsed,
+                       .by_thread = by_thread,
+                       .save = save,
+                       .unread_ns = unread_ns};
     bool old = option_is(&s->options, OPT_CPU, "old");
     uint32_t depth = old ? 2 : (uint32_t)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
     int result = times_merge(t, by_thread, now_ns(), &r.paths);
     r.totals = save && r.paths.all.len > SAVED_PATHS;
     if (result == 0)
         result = make_rows(&r, r.totals ? 1 : depth);
+    if (r.is_loss && !save && s->out.jfr)
+        jfr_lose_total(s->out.jfr, LOSS_TIMES_UNREAD, unread_ns / NS_PER_MS);
     if (result == 0 && !r.totals)
         result = subtract_reported(&r);
     if (result == 0) {

@@ -31,10 +31,11 @@ struct times_report_costs {
  * Writes what was counted since the session's previous report, as *ret_events events of a
  * recording. Requires the session's lock. With `save` (of a recording, between reports) a tree with
  * many call paths is written only as totals by method, which is cheap for any size of the tree; the
- * next report contains the same calls by stack. elapsed: calls were timed (clock=elapsed);
- * by_thread: stacks of different threads are kept apart (thread=y). Returns 0 or a negative errno.
+ * next report contains the same calls by stack. unread_ns is the CPU time without a reading; it is
+ * a row of its own. elapsed: calls were timed (clock=elapsed); by_thread: stacks of different
+ * threads are kept apart (thread=y). Returns 0 or a negative errno.
  */
 int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
-                 const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,
-                 uint64_t *ret_events) must_check;
+                 const struct times_report_costs *costs, uint64_t unread_ns, bool elapsed,
+                 bool by_thread, bool save, uint64_t *ret_events) must_check;
 void times_report_release(void);

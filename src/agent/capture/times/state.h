@@ -45,6 +45,11 @@ extern const struct thread_listener times_listener;
  * timer must still find its handler and its data. Returns 0 or -ENOMEM.
  */
 int times_threads_prepare(void) must_check;
+/*
+ * Settles what the readings of the clocks stand for (readings.h). Returns the CPU time without a
+ * reading. For reports: times_merge comes next.
+ */
+uint64_t times_threads_settle(void);
 /* Ends the timers and slots of all threads. Requires the lock. */
 void times_threads_forget(void);
 

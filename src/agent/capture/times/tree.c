@@ -409,7 +409,8 @@ static void add_node(const struct merging *m, struct times_path *p, const struct
     const struct times_reading *seen = times_reading_of(m->t, n);
     p->count += n->count;
     p->samples += seen ? seen->samples : 0;
-    p->cpu_ns += seen ? seen->cpu_ns : 0;
+    p->cpu_ns += seen ? seen->cpu_ns + seen->granted_ns : 0;
+    p->squares += seen ? seen->squares + seen->granted_squares : 0;
     if (!m->t->timed)
         return;
     p->total_ns += n->total_ns;

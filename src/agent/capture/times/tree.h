@@ -38,6 +38,7 @@ enum {
     TIMES_GONE = 2,
     TIMES_ROOT = -2,   /* of a context's root */
     TIMES_BEYOND = -3, /* of the node for calls for which there was no room */
+    TIMES_UNREAD = -4, /* in reports: of CPU time that belongs to no node (readings.h) */
     TIMES_NODE = 64,   /* bytes */
     TIMES_NODE_TIMED = 128,
     TIMES_OWN_TABLE = 4,
@@ -63,9 +64,13 @@ struct times_node {
 
 _Static_assert(sizeof(struct times_node) == TIMES_NODE_TIMED, "the probes know the layout");
 
-/* What the CPU timer recorded for a node. It is separate, because few nodes have any. */
+/*
+ * What readings of the CPU clock found for a node. It is separate, because few nodes have any.
+ * Squares are sums of the squares of what the readings stand for, in us.
+ */
 struct times_reading {
-    uint64_t cpu_ns, samples;
+    uint64_t samples, cpu_ns, squares;    /* written by the handler */
+    uint64_t granted_ns, granted_squares; /* in addition, under the caller's lock (readings.h) */
 };
 
 struct times_chunk {
@@ -194,7 +199,7 @@ struct times_path {
     int32_t method;
     uint32_t parent;
     uint32_t thread; /* 0 unless merged by thread */
-    uint64_t samples, count, cpu_ns, total_ns, slowest_ns;
+    uint64_t samples, count, cpu_ns, squares, total_ns, slowest_ns;
     /* the part of total_ns in calls that are innermost in their threads and have not returned */
     uint64_t open_ns;
 };
