@@ -1128,3 +1128,18 @@ def test_the_page_of_live_objects_has_them(jdk, tmp_path):
     assert (
         done.returncode == 0 and outputs.page(tmp_path / "y.html")["file"] == "y.html"
     ), done.stderr
+
+
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("cpu", ["wall", "samples"])
+def test_a_recording_has_one_length(jdk, tmp_path, cpu):
+    """Samples that were taken while the other captures were being taken back made it longer in the
+    report than in the other views.
+    """
+    out = tmp_path / "w.jfr"
+    options = f"cpu={cpu},alloc=exact,monitor=y,format=r,file={out}"
+    done = jdk.java("PartsOfTime", jvm=(jdk.agent(options),))
+    assert done.returncode == 0, done.stderr
+    report = lab.read_json("report", "--json", out)["span_ns"]
+    threads = lab.read_json("threads", "summary", "--json", out)["end_ns"]
+    assert report == threads == lab.read_json("vm", "--json", out)["duration_ns"]

@@ -28,6 +28,8 @@ extern struct cpu_capture {
 int cpu_events_load(struct jfr_writer *w) must_check;
 /* Starts writing samples to w, and resets the counts of the previous recording. */
 void cpu_events_start(struct jfr_writer *w);
+/* From now on, leaves out samples that were taken after end_ns. */
+void cpu_events_shut(uint64_t end_ns);
 void cpu_events_release(void);
 /* Writes jvmscope.Missing: the samples lack `what`, for this reason. */
 void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason);

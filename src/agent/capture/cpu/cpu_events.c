@@ -79,7 +79,13 @@ static struct {
     uint64_t checked_ns;
     uint64_t java_ns;        /* CPU time of Java threads that has already been reported */
     _Atomic uint64_t beyond; /* intervals of samples that stand for more than REPEAT_MAX */
+    _Atomic uint64_t until;  /* later samples are not part of the recording */
 } events;
+
+at_each_sample static bool is_after(uint64_t time_ns)
+{
+    return unlikely(time_ns > atomic_load_explicit(&events.until, memory_order_relaxed));
+}
 
 at_each_sample static void put_wall(uint64_t time_ns, uint64_t thread, uint64_t trace, bool idle,
                                     uint32_t weight)
@@ -137,6 +143,8 @@ static void put_context(const struct sample *s)
 
 at_each_sample bool cpu_events_record(void *context, const struct sample *s)
 {
+    if (is_after(s->time_ns))
+        return true;
     if (unlikely(s->context.known))
         put_context(s);
     if (s->n < 0) {
@@ -170,6 +178,8 @@ void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark
     uint64_t now = now_ns();
     if (cpu.in_ring && now > time_ns + NS_PER_SECOND)
         time_ns = now;
+    /* The thread used them before it was last seen, nearly all of them before the end. */
+    time_ns = MIN(time_ns, atomic_load(&events.until));
     struct sample s = {
         .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNSIGNALLED};
     if (!mark)
@@ -187,7 +197,9 @@ void cpu_events_record_kept(void *context, const struct sample *s)
 
 bool cpu_events_record_idle(void *context, const struct thread *t, uint64_t mark, uint32_t weight)
 {
-    put_wall(now_ns(), t->serial, mark, true, weight);
+    uint64_t now = now_ns();
+    if (!is_after(now))
+        put_wall(now, t->serial, mark, true, weight);
     return true;
 }
 
@@ -289,6 +301,12 @@ void cpu_events_start(struct jfr_writer *w)
     events.jfr = w;
     events.java_ns = 0;
     atomic_store(&events.beyond, 0);
+    atomic_store(&events.until, UINT64_MAX);
+}
+
+void cpu_events_shut(uint64_t end_ns)
+{
+    atomic_store(&events.until, end_ns);
 }
 
 void cpu_events_report_missing(struct jfr_writer *w, const char *what, const char *reason)

@@ -351,6 +351,7 @@ const struct capture capture_cpu_samples = {
     .load = load,
     .start = start,
     .later = later,
+    .shut = cpu_events_shut,
     .stop = stop,
     .release = release,
     .flush = flush,
