@@ -84,6 +84,8 @@ static void print_head(const struct profile_view *v, const char *path)
     if (series->listed_only)
         printf("  of the sites that the file lists: what those below its cutoff allocated is not "
                "in it\n");
+    if (v->metric == PROFILE_LOCK && p->flight_recording)
+        puts("  not in it: getting a lock back after Object.wait (`threads monitors` shows that)");
     if (v->unattributed)
         printf("  without a method: %s (%.2f %%)\n",
                reading_format_weight(weight, v->metric, v->unattributed),

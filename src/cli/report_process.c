@@ -23,6 +23,19 @@ static void read_times(const struct profile_view *v, struct vm_time *ret)
         *ret = (struct vm_time){0};
 }
 
+/* Continues the line of CPU times, or begins another one below it. */
+static void print_time(int *column, struct str what, uint64_t ns, uint64_t whole_ns)
+{
+    enum { WIDTH = 100, INDENT = 4 };
+
+    char time[24], text[160];
+    int n = snprintf(text, sizeof(text), "%.*s %s (%.1f %%)", (int)MIN(what.len, (size_t)80),
+                     what.data, format_duration(time, ns), percent(ns, whole_ns));
+    bool wraps = *column + 2 + n > WIDTH;
+    printf("%s%s", wraps ? ",\n    " : ", ", text);
+    *column = wraps ? INDENT + n : *column + 2 + n;
+}
+
 void report_process_print(const struct profile_view *v)
 {
     _cleanup_(vm_time_release) struct vm_time t;
@@ -30,17 +43,14 @@ void report_process_print(const struct profile_view *v)
     read_times(v, &t);
     if (!t.process_ns)
         return;
-    printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
-    printf("Java threads %s", format_duration(time, t.java_ns));
+    int column = printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
+    column += printf("Java threads %s", format_duration(time, t.java_ns));
     for (size_t i = 0; i < t.rows.len; i++) {
         struct str what = profile_text(v->profile, t.rows.data[i].what);
-        printf(", %.*s %s (%.1f %%)", (int)what.len, what.data,
-               format_duration(time, t.rows.data[i].cpu_ns),
-               percent(t.rows.data[i].cpu_ns, t.process_ns));
+        print_time(&column, what, t.rows.data[i].cpu_ns, t.process_ns);
     }
     if (percent(t.rest_ns, t.process_ns) >= 0.05)
-        printf(", not sampled %s (%.1f %%)", format_duration(time, t.rest_ns),
-               percent(t.rest_ns, t.process_ns));
+        print_time(&column, (struct str){"not sampled", 11}, t.rest_ns, t.process_ns);
     putchar('\n');
 }
 

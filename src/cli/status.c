@@ -154,8 +154,9 @@ static void print_budget(const char *answer)
     _cleanup_free_ char *used = agent_answer_value(answer, "budget.used", 0);
     if (!share || !used)
         return;
-    printf("%-16s %g %% of the CPU time; %.2f %% in the last second", "budget",
-           100 * strtod(share, NULL), 100 * strtod(used, NULL));
+    printf("%-16s %g %% of the CPU time (an idle process counts as a tenth of a processor); "
+           "%.2f %% in the last second",
+           "budget", 100 * strtod(share, NULL), 100 * strtod(used, NULL));
     for (unsigned i = 1; i <= REDUCTIONS_MAX; i++) {
         char name[64], since[32];
         snprintf(name, sizeof(name), "budget.%u.what", i);

@@ -143,9 +143,10 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
 
 /*
  * Reduces a wait for a lock to what lies in the recording and in the selected part, as the monitor
- * statistics do (analysis/monitor_stats.c). A wait that lies outside is left as it is.
+ * statistics do (analysis/monitor_stats.c). A wait that lies outside is left as it is. Returns
+ * false for a wait that was over before the part that the file is.
  */
-static void clip_wait(const struct reading *r, int64_t *start_ns, uint64_t *weight)
+static bool clip_wait(const struct reading *r, int64_t *start_ns, uint64_t *weight)
 {
     int64_t start = *start_ns, end = start + (int64_t)MIN(*weight, (uint64_t)INT64_MAX / 4);
     int64_t from = r->start_ns + (int64_t)MIN(r->how.from_ns, (uint64_t)INT64_MAX / 4);
@@ -153,17 +154,18 @@ static void clip_wait(const struct reading *r, int64_t *start_ns, uint64_t *weig
     if (r->how.to_ns)
         to = MIN(to, r->start_ns + (int64_t)MIN(r->how.to_ns, (uint64_t)INT64_MAX / 4));
     if (end <= from || start >= to)
-        return;
+        return end >= r->start_ns || r->ceiling_ns == INT64_MAX;
     *start_ns = MAX(start, from);
     *weight = (uint64_t)(MIN(end, to) - *start_ns);
+    return true;
 }
 
 static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
                uint64_t weight)
 {
     int64_t start_ns = row->start_ns;
-    if (kind == LOCKS)
-        clip_wait(r, &start_ns, &weight);
+    if (kind == LOCKS && !clip_wait(r, &start_ns, &weight))
+        return 0;
     return add_sample(r, kind, start_ns, node, load_thread_of_row(r, row), weight);
 }
 
@@ -228,8 +230,8 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         }
         uint64_t weight = s->weight;
         int64_t start_ns = s->start_ns;
-        if (kind == LOCKS)
-            clip_wait(r, &start_ns, &weight);
+        if (kind == LOCKS && !clip_wait(r, &start_ns, &weight))
+            continue;
         if (kind == SAMPLED)
             r->allocated.sampled_ns = MAX(r->allocated.sampled_ns, s->start_ns);
         if (kind == TIMED) {
@@ -559,6 +561,7 @@ int load_jfr(struct load *l)
                                                                                        : INT64_MAX};
     prepare(&r, &info);
     l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
+    l->profile->flight_recording = true;
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
     /*
@@ -570,6 +573,7 @@ int load_jfr(struct load *l)
         l->profile->allocated = r.allocated.others + MAX(r.allocated.earlier, r.allocated.here);
     l->profile->duration_ns =
         MAX(l->profile->duration_ns, (uint64_t)MAX(info.end_ns - info.start_ns, 0));
+    l->profile->lost_any |= info.truncated;
     if (e == 0 && info.truncated)
         buf_printf(l->why, "%s (at byte %llu)", info.why ? info.why : "damaged",
                    (unsigned long long)info.at);

@@ -215,6 +215,7 @@ struct profile {
      * standard error does not: recordings of an earlier version.
      */
     bool rests_count;
+    bool flight_recording; /* was read from one, which has the waits of Object.wait as well */
     /*
      * The bytes that the program's threads allocated by the VM's own counters, in a recording with
      * samples of allocations; 0: unknown.
@@ -244,7 +245,7 @@ struct profile {
     /* The types of events that a flight recording contains; known if types_known. */
     struct strpool types;
     bool types_known;
-    bool lost_any;           /* the recording reports losses (profile/losses.h) */
+    bool lost_any;           /* the recording reports losses (profile/losses.h), or is damaged */
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0: unknown */
     uint64_t duration_ns;
     /* Names of the requests in which samples of pprof and OTLP were taken, as such samples say. */

@@ -196,7 +196,10 @@ void request_put_group(struct buf *b, const struct request_view *v, const struct
     request_put_count(b, g->all);
     buf_string(b, " of ");
     request_put_count(b, n->all);
-    buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
+    if (v->options->over_ns)
+        buf_printf(b, " requests took longer than %s", format_duration(text, v->options->over_ns));
+    else
+        buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
     if (g->wanted && fabs((double)g->all - (double)g->wanted) > UNLIKE * (double)g->wanted) {
         buf_string(b, " (");
         request_put_share(b, (double)g->all / (double)n->all);

@@ -50,17 +50,21 @@ static void print_without(const struct request_view *v, const struct request_gro
     if (!(c->share > 0) || c->uncertain ||
         request_quantile_is_bound(&v->r.names.data[g->name], x->p99_ns))
         return;
-    if (x->p99_ns < x->with_ns)
-        printf("\n  without the first of these, p99 would be %s (%s to %s) instead of %s\n",
-               format_duration(then, x->p99_ns), format_duration(low, x->low_ns),
-               format_duration(high, x->high_ns), format_duration(now, x->with_ns));
-    else
+    if (x->p99_ns < x->with_ns) {
+        printf("\n  without the first of these, p99 would be %s", format_duration(then, x->p99_ns));
+        format_duration(low, x->low_ns);
+        format_duration(high, x->high_ns);
+        if (strcmp(low, then) != 0 || strcmp(high, then) != 0)
+            printf(" (%s to %s)", low, high);
+        printf(" instead of %s\n", format_duration(now, x->with_ns));
+    } else {
         printf(
             "\n  without the first of these, p99 would stay at %s; the mean of the slow requests "
             "would be %s instead of %s\n",
             format_duration(low, x->with_ns),
             format_duration(then, (uint64_t)(g->slow_mean_ns - c->slow_ns)),
             format_duration(now, (uint64_t)g->slow_mean_ns));
+    }
 }
 
 /* Returns whether some figure of the group is an estimate. */
@@ -95,12 +99,13 @@ static int print_group(const struct request_view *v, const struct request_group 
            format_duration(slow, (uint64_t)g->slow_mean_ns),
            g->typical.len ? format_duration(typical, (uint64_t)g->typical_mean_ns) : "-", "",
            estimated ? "         " : "", g->slow.len, g->typical.len);
-    size_t shown = 0;
-    for (size_t i = 0; i < g->causes.len && shown < limit; i++) {
+    size_t shown = 0, small = 0;
+    for (size_t i = 0; i < g->causes.len; i++) {
         const struct group_cause *c = &g->causes.data[i];
-        if (fabs(c->share) < SHOWN_SHARE && c->slow_ns < SHOWN_SHARE * g->slow_mean_ns)
+        bool is_small = fabs(c->share) < SHOWN_SHARE && c->slow_ns < SHOWN_SHARE * g->slow_mean_ns;
+        small += is_small;
+        if (is_small || shown++ >= limit)
             continue;
-        shown++;
         buf_clear(&text);
         request_put_cause(&text, c);
         request_put_culprit(&text, c);
@@ -111,11 +116,18 @@ static int print_group(const struct request_view *v, const struct request_group 
                g->typical.len ? format_duration(typical, (uint64_t)c->typical_ns) : "-",
                100 * c->share, error, c->uncertain ? "(uncertain) " : "", buf_str(&text));
     }
-    if (g->causes.len > shown && !brief)
-        printf("  ... and %s (--json)\n", COUNT_TEXT(g->causes.len - shown, "smaller causes"));
+    if (shown > limit && !brief)
+        printf("  ... and %s more (--limit)\n", COUNT_TEXT(shown - limit, "causes"));
+    if (small && !brief)
+        printf("  ... and %s more below %.1f %% each (--json)\n", COUNT_TEXT(small, "causes"),
+               100 * SHOWN_SHARE);
     buf_clear(&text);
     if (request_put_hidden(&text, g))
         printf("  %s\n", buf_str(&text));
+    if (!brief && shown)
+        puts(g->typical.len ? "  share: of the difference of the two latencies; negative where a "
+                              "slow request took less"
+                            : "  share: of the latency, because no request is typical");
     if (known > 0)
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)

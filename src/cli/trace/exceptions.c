@@ -138,19 +138,25 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
     int64_t throws = 0, again = 0;
+    int class_width = 9, place_width = 9;
     for (size_t i = 0; i < t->rows.len; i++) {
         throws += t->rows.data[i].count;
         again += t->rows.data[i].after_handler ? t->rows.data[i].count : 0;
     }
+    for (size_t i = 0; i < n; i++) {
+        class_width = MAX(class_width, (int)strlen(t->rows.data[i].class_name));
+        place_width = MAX(place_width, (int)strlen(t->rows.data[i].place));
+    }
     if (!as_json)
-        printf("%12s  %-44s %-44s %s\n", "COUNT", "EXCEPTION", "THROWN AT", "CAUGHT AT");
+        printf("%12s  %-*s  %-*s  %s\n", "COUNT", class_width, "EXCEPTION", place_width,
+               "THROWN AT", "CAUGHT AT");
     json_begin_object(&j);
     json_key_array(&j, "exceptions");
     for (size_t i = 0; i < n; i++) {
         const struct row *row = &t->rows.data[i];
         if (!as_json) {
-            printf("%12" PRId64 "  %-44s %-44s %s\n", row->count, row->class_name, row->place,
-                   row->caught ? row->caught : "nowhere");
+            printf("%12" PRId64 "  %-*s  %-*s  %s\n", row->count, class_width, row->class_name,
+                   place_width, row->place, row->caught ? row->caught : "nowhere");
             continue;
         }
         json_begin_object(&j);
@@ -187,11 +193,11 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
     if (as_json)
         puts(buf_str(&out));
     else
-        printf(
-            "%" PRId64 " throws; what a handler throws on (finally, synchronized, "
-            "try-with-resources, a rethrow) counts again, where it does: of these at most %" PRId64
-            "\n",
-            throws, again);
+        printf("%" PRId64 " throws, at most %" PRId64
+               " of them of an exception that was caught before: "
+               "what a handler throws on (finally, synchronized, try-with-resources, a rethrow) "
+               "counts again\n",
+               throws, again);
 }
 
 /* Returns whether a recording holds single throws. */

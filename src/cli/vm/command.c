@@ -22,7 +22,7 @@ static const struct arg vm_args[] = {
     {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"},
     {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only what began from this time on, counted from the start: 1.5s, 2m"},
     {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only what began before this time"},
-    {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", "rows of each table (10; JSON: all)"},
+    {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", "rows of each table but memory and process (10; JSON: all)"},
     {0}};
 /* clang-format on */
 

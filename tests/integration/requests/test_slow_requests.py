@@ -159,6 +159,8 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
             and shown["name"] == row["name"]
         ), shown
     text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
+    assert " requests took longer than 40.0 ms" in text, text
+    assert "  share: of the " in text, text
     assert "held by thread compactor in RequestCauses$Store.compact, which slept" in " ".join(
         text.split()
     ), text
