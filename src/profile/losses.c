@@ -259,6 +259,8 @@ int losses_merge(struct losses *to, const struct losses *from)
                         from->missing.data[i].reason);
     for (size_t i = 0; i < from->left_out.len && r == 0; i++)
         r = add_left_out(to, from->left_out.data[i].type, from->left_out.data[i].events);
+    if (!to->damage[0])
+        memcpy(to->damage, from->damage, sizeof(to->damage));
     /* The times matter only for recordings that lack their end. */
     for (size_t i = 0; i < from->counted.len && r == 0 && lacks_end(from); i++) {
         const struct counted *row = &from->counted.data[i];
@@ -550,6 +552,8 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
     }
     json_end_array(j);
     json_key_bool(j, "unended", lacks_end(l));
+    /* the words that follow "only part of it could be read" */
+    json_key_string(j, "damage", l->damage[0] ? l->damage : NULL);
     json_key_array(j, "counted");
     for (size_t i = 0; i < l->counted.len && lacks_end(l); i++) {
         json_begin_object(j);

@@ -79,7 +79,7 @@ int threads_deadlocks(struct thread_view *v)
     json_key_bool(&j, "looked_at_locks", locks);
     json_key_u64(&j, "waiting_for_locks", u.waiting);
     json_key_u64(&j, "owner_unknown", u.monitors);
-    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
     json_key_array(&j, "deadlocks");
     for (size_t i = 0; i < d.list.len; i++) {
         char at[24];
