@@ -337,8 +337,8 @@ int critical_path_range(const struct timeline *t, const struct path_options *o, 
                         uint64_t *ret_to, uint32_t *ret_end)
 {
     struct path_options within = *o;
-    if (o->to > t->end_ns)
-        within.to = 0;
+    if (!o->to || o->to > t->end_ns)
+        within.to = t->part_of_time ? t->end_ns : 0;
     uint32_t end = end_node(t, &within);
     if (end == TL_NONE || (o->to && o->from >= o->to))
         return -ENOENT;
@@ -414,12 +414,12 @@ void critical_path_release(struct critical_path *p)
     vec_release(&p->segments);
 }
 
-static int by_total(const void *a, const void *b)
+static int by_total(const void *a, const void *b, void *t)
 {
     const struct path_method *x = a, *y = b;
     if (x->total_ns != y->total_ns)
         return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
-    return (x->method > y->method) - (x->method < y->method);
+    return strcmp(tl_string(t, x->method), tl_string(t, y->method));
 }
 
 static uint32_t stack_of(const struct timeline *t, uint32_t node)
@@ -519,7 +519,7 @@ int path_methods(const struct timeline *t, const struct critical_path *p, const 
         return r;
     }
     if (rows.rows.len)
-        qsort(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_total);
+        qsort_r(rows.rows.data, rows.rows.len, sizeof(*rows.rows.data), by_total, (void *)t);
     *ret = rows;
     return 0;
 }

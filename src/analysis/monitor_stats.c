@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Histogram of a row's durations, for percentiles. It has 32 buckets per power of two, as
@@ -124,9 +125,25 @@ static int class_add(struct counting *c, const struct one_wait *w, uint32_t clas
     return r < 0 ? r : count_distinct(c, 1, i, w->begin.thread, &row->threads);
 }
 
+/*
+ * Returns the frame of the method that waits, or TL_NONE. A monitor is entered by the method on
+ * top, which `report` shows too; other waits begin in the JDK, on behalf of a method below.
+ */
+static uint32_t calling_frame(const struct counting *c, const struct one_wait *w)
+{
+    uint32_t stack = w->context.stack;
+    if (w->begin.kind != TL_WAIT_LOCK || stack == TL_NONE || !c->t->stacks[stack].len)
+        return idle_waiting_frame(c->t, c->kinds, stack);
+    uint32_t top = c->t->stacks[stack].first;
+    /* JDK 27 and later report as entering that a thread gets its monitor back */
+    return strncmp(tl_string(c->t, c->t->frames[top].method), "java.lang.Object.wait", 21) != 0
+               ? top
+               : idle_waiting_frame(c->t, c->kinds, stack);
+}
+
 static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
 {
-    uint32_t at = idle_waiting_frame(c->t, c->kinds, w->context.stack);
+    uint32_t at = calling_frame(c, w);
     struct tl_frame frame = at == TL_NONE ? (struct tl_frame){TL_NONE, 0} : c->t->frames[at];
     bool added;
     uint64_t key = hash_u64((uint64_t) class << 32 | frame.method) ^ w->block;
@@ -181,13 +198,21 @@ static uint32_t class_of(const struct counting *c, const struct one_wait *w)
     return w->context.object == TL_NONE ? TL_NONE : c->t->objects[w->context.object].class;
 }
 
+/* Returns whether the call that ended a wait lies before the selected part. */
+static bool ended_before(const struct counting *c, const struct tl_node *end)
+{
+    bool by_call = end->edge == TL_BY_NOTIFY || end->edge == TL_BY_NOTIFY_ALL ||
+                   end->edge == TL_BY_UNPARK || end->edge == TL_BY_INTERRUPT;
+    return by_call && end->waker != TL_NONE && tl_node(c->t, end->waker).time < c->f->from;
+}
+
 /*
  * Adds one state of a wait, which lasts from its node to `end`, the thread's next node. With
  * TL_NONE the wait goes on.
  */
 static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
 {
-    const struct tl_node n = tl_node(c->t, begin);
+    struct tl_node n = tl_node(c->t, begin);
     uint64_t until = end == TL_NONE ? c->t->end_ns : tl_node(c->t, end).time;
     if ((c->f->threads && !c->f->threads[n.thread]) ||
         (until <= c->f->from && n.time < c->f->from) || (c->f->to && n.time >= c->f->to) ||
@@ -198,6 +223,10 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     uint64_t to = c->f->to ? MIN(until, c->f->to) : until;
     if (to < until)
         end = TL_NONE;
+    /* Who was notified before the part is not known in the part: the thread still waits. */
+    bool before = n.kind == TL_REACQUIRE && from > n.time;
+    if (before)
+        n.kind = TL_WAIT_OBJECT;
     if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n.thread].id,
                                            (int64_t)(c->t->origin_ns + n.time)))
         return 0;
@@ -207,10 +236,11 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     w.block = n.kind == TL_WAIT_LOCK || n.kind == TL_REACQUIRE;
     bool ends = end != TL_NONE;
     const struct tl_node e = ends ? tl_node(c->t, end) : (struct tl_node){0};
-    w.inferred = ends && e.flags & TL_INFERRED;
+    before = before || (ends && ended_before(c, &e));
+    w.inferred = ends && !before && e.flags & TL_INFERRED;
     w.cut = !ends || from > n.time || (n.time == 0 && c->t->began_before);
     c->s->began_before += from > n.time;
-    w.unknown = ends && e.edge == TL_NO_EDGE && !(e.flags & TL_BLOCKED);
+    w.unknown = ends && !(e.flags & TL_BLOCKED) && (e.edge == TL_NO_EDGE || before);
     /* The VM's own threads run no Java code while they wait for work. */
     bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
                  class_of(c, &w) == TL_NONE;
@@ -224,11 +254,12 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         c->s->inferred += w.inferred;
     }
     if (n.kind == TL_WAIT_LOCK && w.context.other == TL_NONE) {
-        bool before = n.time == 0 && c->t->began_before;
         c->s->owner_unknown++;
-        c->s->owner_unknown_at_start += before;
+        c->s->owner_unknown_at_start += from > n.time || (n.time == 0 && c->t->began_before);
         c->s->owner_unknown_virtual += (c->t->threads[n.thread].flags & TL_THREAD_VIRTUAL) != 0;
     }
+    c->s->back += n.kind == TL_REACQUIRE;
+    c->s->back_ns += n.kind == TL_REACQUIRE ? w.ns : 0;
     c->s->idle += w.idle;
     c->s->idle_ns += w.idle ? w.ns : 0;
     if (w.idle && !c->f->idle) {
@@ -246,18 +277,24 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     return r < 0 ? r : site_add(c, &w, class);
 }
 
-static int by_blocked(const void *a, const void *b)
+/* Equal rows are ordered by name, so that a part has the order that the whole has. */
+static int by_blocked(const void *a, const void *b, void *t)
 {
     const struct class_stats *x = a, *y = b;
     if (x->block.total_ns != y->block.total_ns)
         return (x->block.total_ns < y->block.total_ns) - (x->block.total_ns > y->block.total_ns);
-    return (x->wait.total_ns < y->wait.total_ns) - (x->wait.total_ns > y->wait.total_ns);
+    if (x->wait.total_ns != y->wait.total_ns)
+        return (x->wait.total_ns < y->wait.total_ns) - (x->wait.total_ns > y->wait.total_ns);
+    return strcmp(tl_string(t, x->class), tl_string(t, y->class));
 }
 
-static int by_total(const void *a, const void *b)
+static int by_total(const void *a, const void *b, void *t)
 {
     const struct site_stats *x = a, *y = b;
-    return (x->times.total_ns < y->times.total_ns) - (x->times.total_ns > y->times.total_ns);
+    if (x->times.total_ns != y->times.total_ns)
+        return (x->times.total_ns < y->times.total_ns) - (x->times.total_ns > y->times.total_ns);
+    int order = strcmp(tl_string(t, x->method), tl_string(t, y->method));
+    return order ? order : strcmp(tl_string(t, x->class), tl_string(t, y->class));
 }
 
 static void settle(struct counting *c)
@@ -270,9 +307,10 @@ static void settle(struct counting *c)
     for (size_t i = 0; i < c->site_times.len; i++)
         times_settle(&s->sites.data[i].times, &c->site_times.data[i]);
     if (s->classes.len)
-        qsort(s->classes.data, s->classes.len, sizeof(*s->classes.data), by_blocked);
+        qsort_r(s->classes.data, s->classes.len, sizeof(*s->classes.data), by_blocked,
+                (void *)c->t);
     if (s->sites.len)
-        qsort(s->sites.data, s->sites.len, sizeof(*s->sites.data), by_total);
+        qsort_r(s->sites.data, s->sites.len, sizeof(*s->sites.data), by_total, (void *)c->t);
 }
 
 int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct monitor_stats *ret)

@@ -67,7 +67,9 @@ struct monitor_stats {
      */
     uint64_t intervals, caused, inferred;
     uint64_t idle, idle_ns; /* of the selected threads */
-    uint64_t implied;       /* events of the whole timeline without a node (graph_is_implied) */
+    /* the blocks that are no waits to enter: notified threads that get their monitor back */
+    uint64_t back, back_ns;
+    uint64_t implied; /* events of the whole timeline without a node (graph_is_implied) */
     /* waits that began before the selected part of the time */
     uint64_t began_before;
     /*

@@ -137,7 +137,9 @@ static int by_total(const void *a, const void *b)
     const struct ran_method *x = a, *y = b;
     if (x->total_ns != y->total_ns)
         return x->total_ns < y->total_ns ? 1 : -1;
-    return (x->self_ns < y->self_ns) - (x->self_ns > y->self_ns);
+    if (x->self_ns != y->self_ns)
+        return x->self_ns < y->self_ns ? 1 : -1;
+    return strcmp(x->name, y->name);
 }
 
 /* Divides each run's time equally among its samples. */

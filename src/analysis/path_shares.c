@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_share(const void *a, const void *b)
+static int by_share(const void *a, const void *b, void *t)
 {
     const struct tl_share *x = a, *y = b;
     return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
-                          : (x->class > y->class) - (x->class < y->class);
+                          : strcmp(tl_string(t, x->class), tl_string(t, y->class));
 }
 
 /* Makes a row for each class; row_of maps an object to its row + 1. */
@@ -188,7 +188,7 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
         return r;
     }
     if (c.rows.rows.len)
-        qsort(c.rows.rows.data, c.rows.rows.len, sizeof(*c.rows.rows.data), by_share);
+        qsort_r(c.rows.rows.data, c.rows.rows.len, sizeof(*c.rows.rows.data), by_share, (void *)t);
     *ret = c.rows;
     return 0;
 }

@@ -13,12 +13,12 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/pattern.h"
 #include "export/cut_times.h"
 #include "jfr/catalog.h"
 #include "jfr/chunk_head.h"
 #include "jfr/reader.h"
+#include "jfr/time_part.h"
 
 #include <errno.h>
 
@@ -27,17 +27,13 @@ enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
 /* a flag of checkpoints: constants that only our reader understands */
 enum { OF_THE_WRITER = 0x40 };
 
-struct open_wait {
-    uint64_t key, offset; /* key: of the wait; offset: of the event in the file */
-};
-
 struct selecting {
     const struct export_source *source;
     struct recording *recording;
-    int64_t start_ns, end_ns;    /* of the recording */
-    VEC(uint64_t) kept;          /* offsets of the selected events, ascending */
-    VEC(struct open_wait) open;  /* waits that began before the part */
-    struct map over;             /* keys of waits that were over before the part */
+    int64_t start_ns, end_ns;   /* of the recording */
+    VEC(uint64_t) kept;         /* offsets of the selected events, ascending */
+    VEC(struct open_wait) open; /* waits that began before the part */
+    struct time_part part;
     struct cut_times times;      /* readings of CPU time */
     const struct rec_type *type; /* of the last event, with its kind */
     enum event_scope scope;      /* of this type */
@@ -59,19 +55,11 @@ static bool stack_matches(const struct rec_stack *s, const char *pattern)
 static bool is_selected(const struct selecting *s, const struct rec_event *e)
 {
     const struct profile_filter *f = &s->source->filter;
-    if (s->scope == SCOPE_STATE)
-        return true;
-    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), last = at;
-    if ((s->scope == SCOPE_SUM || s->scope == SCOPE_OF_SUMS) && (f->from_ns || f->to_ns))
+    if (!time_part_has(&s->part, s->scope, e->start_ns, e->duration_ns) ||
+        time_part_is_over(&s->part, s->scope, e))
         return false;
-    if (s->scope == SCOPE_OF_SUMS)
+    if (s->scope == SCOPE_STATE || s->scope == SCOPE_OF_SUMS)
         return true;
-    if (s->scope == SCOPE_OPEN_WAIT)
-        last = UINT64_MAX;
-    else if (s->scope == SCOPE_TIME || s->scope == SCOPE_THREAD)
-        last += (uint64_t)MAX(e->duration_ns, 0);
-    if (last < f->from_ns || (f->to_ns && at >= f->to_ns))
-        return false;
     if (s->scope == SCOPE_TIME)
         return true;
     if (f->thread) {
@@ -84,30 +72,6 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
             return false;
     }
     return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
-}
-
-/* Returns a key for the events of a wait, which have the same thread and the same beginning. */
-static uint64_t key_of_wait(const struct rec_event *e)
-{
-    const struct rec_thread *t = rec_thread(&e->object, "eventThread");
-    return hash_u64((uint64_t)e->start_ns) ^ (t ? t->number : 0);
-}
-
-/*
- * Remembers waits that began before the part. Returns 1 if it is not known yet whether the event
- * belongs to the part, otherwise 0 or -ENOMEM.
- */
-static int note_wait(struct selecting *s, const struct rec_event *e)
-{
-    uint64_t at = (uint64_t)MAX(e->start_ns - s->start_ns, 0), from = s->source->filter.from_ns;
-    if (at >= from)
-        return 0;
-    struct open_wait wait = {key_of_wait(e), e->offset};
-    if (s->scope == SCOPE_OPEN_WAIT)
-        return vec_push(&s->open, wait) < 0 ? -ENOMEM : 1;
-    if (at + (uint64_t)MAX(e->duration_ns, 0) >= from)
-        return 0;
-    return map_at(&s->over, wait.key, 1, NULL) ? 0 : -ENOMEM;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -125,14 +89,16 @@ static int keep_times(struct selecting *s)
     return 0;
 }
 
-static int keep_open_waits(struct selecting *s)
+/*
+ * Keeps the events that tell who had the monitors for which threads waited when the part began.
+ * They ended before the part, which their readers see.
+ */
+static int keep_owners(struct selecting *s)
 {
-    for (size_t i = 0; i < s->open.len; i++)
-        if (!map_get(&s->over, s->open.data[i].key) &&
-            vec_push(&s->kept, s->open.data[i].offset) < 0)
+    for (size_t i = 0; i < s->part.owners.len; i++)
+        if (s->part.owners.data[i].awaited && s->part.owners.data[i].thread &&
+            vec_push(&s->kept, s->part.owners.data[i].offset) < 0)
             return -ENOMEM;
-    if (s->open.len || s->times.list.len)
-        vec_sort(&s->kept, by_offset);
     return 0;
 }
 
@@ -150,8 +116,13 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
     recording_info(s->recording, &info);
     s->start_ns = info.start_ns;
     s->end_ns = info.end_ns;
+    s->part =
+        (struct time_part){.start_ns = info.start_ns, .from_ns = f->from_ns, .to_ns = f->to_ns};
+    r = f->from_ns ? time_part_read(&s->part, s->recording) : 0;
+    if (r == 0)
+        r = recording_select(s->recording, NULL);
     struct rec_event e;
-    while ((r = recording_next(s->recording, &e)) > 0) {
+    while (r >= 0 && (r = recording_next(s->recording, &e)) > 0) {
         s->end_ns = MAX(s->end_ns, e.start_ns);
         if (s->type != e.object.type) {
             s->type = e.object.type;
@@ -170,20 +141,12 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
                 break;
             continue;
         }
-        if (!is_selected(s, &e)) {
-            if (s->scope == SCOPE_THREAD)
-                r = note_wait(s, &e);
-            if (r < 0)
-                break;
+        if (!is_selected(s, &e))
             continue;
-        }
         s->chosen |= s->kind;
         s->any = s->any || s->scope == SCOPE_SELECTION ||
                  (s->scope > (by_name ? SCOPE_TIME : SCOPE_STATE) && s->scope != SCOPE_OF_SUMS);
-        r = s->scope == SCOPE_OPEN_WAIT ? note_wait(s, &e) : 0;
-        if (r < 0)
-            break;
-        if (r == 0 && vec_push(&s->kept, e.offset) < 0) {
+        if (vec_push(&s->kept, e.offset) < 0) {
             r = -ENOMEM;
             break;
         }
@@ -195,7 +158,10 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
         buf_string(why, "the selection has no events");
         return -ENOENT;
     }
-    return r < 0 ? r : keep_open_waits(s);
+    if (r == 0 && !by_name)
+        r = keep_owners(s);
+    vec_sort(&s->kept, by_offset);
+    return r;
 }
 
 struct chunk {
@@ -330,9 +296,9 @@ static void set_span(const struct selecting *s, uint8_t *head)
     const struct profile_filter *f = &s->source->filter;
     if (f->thread || f->class_name)
         head[HEAD_FEATURES] |= JFR_PART_OF_SELECTION;
-    if (!f->from_ns && !f->to_ns)
-        return;
     uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
+    if (!f->from_ns && (!f->to_ns || f->to_ns > whole))
+        return;
     int64_t first = s->start_ns + (int64_t)MIN(f->from_ns, whole);
     int64_t last = f->to_ns ? s->start_ns + (int64_t)MIN(f->to_ns, whole) : s->end_ns;
     int64_t start = (int64_t)chunk_big_endian(head + HEAD_START),
@@ -423,9 +389,8 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
     }
     recording_close(selecting.recording);
     vec_release(&selecting.kept);
-    vec_release(&selecting.open);
     cut_times_release(&selecting.times);
-    map_release(&selecting.over);
+    time_part_release(&selecting.part);
     file_map_release(&map);
     return r;
 }

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "jfr/reader_rows.h"
+#include "jfr/time_part.h"
 #include "timeline/spool.h"
 
 /* The fields of events that are read. */
@@ -75,8 +76,12 @@ struct loader {
     int64_t first, end; /* times of events */
     int64_t floor_ns;   /* when the recording began; waits that began earlier count from then on */
     int64_t ceiling_ns; /* in a part of a recording, its end: what ends later has not ended */
-    uint64_t began_before; /* the number of those waits */
-    struct map before;     /* their threads */
+    /* what is read of a whole recording; NULL: all of it */
+    const struct time_part *window;
+    const struct time_part *earlier; /* what is known of the time before a part; NULL: no part */
+    int64_t seen_ns;                 /* with a window: the end of all events, selected or not */
+    uint64_t began_before;           /* the number of those waits */
+    struct map before;               /* their threads */
     const struct rec_row *row;
     const struct rec_event *e; /* the current row as an event */
     struct field_lookup *answers;

@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 25
+#define VERSION 26
 
 struct index_header {
     uint32_t magic, version;
@@ -33,7 +33,7 @@ struct index_header {
     uint64_t sum; /* of the arrays */
     uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
-    uint32_t instrumented, deadlocks, unsampled, owners_unknown, vm_version, unused;
+    uint32_t instrumented, deadlocks, unsampled, owners_unknown, vm_version, part_of_time;
 
     struct {
         uint64_t offset, n;
@@ -88,7 +88,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .deadlocks = t->deadlocks,
                              .unsampled = t->unsampled,
                              .owners_unknown = t->owners_unknown,
-                             .vm_version = t->vm_version};
+                             .vm_version = t->vm_version,
+                             .part_of_time = t->part_of_time};
     return h;
 }
 
@@ -466,6 +467,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->unsampled = h->unsampled;
     t->owners_unknown = h->owners_unknown;
     t->vm_version = h->vm_version;
+    t->part_of_time = h->part_of_time;
     /* its arrays are part of the file from here on, and are not freed one by one */
     t->mapped = (void *)m.data;
     t->mapped_len = m.len;

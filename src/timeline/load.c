@@ -178,12 +178,11 @@ static int load_xml(struct timeline **ret, const char *path, struct buf *why)
     return r;
 }
 
-int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
-                  const char *index, struct buf *why)
+/* Reads a flight recording, or (part not NULL) a part of it; see timeline_read_part. */
+static int read_recording(struct timeline **ret, const char *path, uint64_t streamed_from,
+                          const char *index, const struct time_part *part, uint64_t *ret_whole_ns,
+                          struct buf *why)
 {
-    int xml = load_xml(ret, path, why);
-    if (xml != -ENOEXEC)
-        return xml;
     _cleanup_(recording_closep) struct recording *recording = NULL;
     struct loader l = {.instrumented = TL_NONE};
     const char *reason = NULL;
@@ -194,17 +193,31 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     }
     struct rec_info info;
     recording_info(recording, &info);
+    struct time_part span = part ? *part : (struct time_part){0};
+    span.start_ns = info.start_ns;
     l.floor_ns = info.part_of_ring || info.start_ns < info.end_ns ? info.start_ns : 0;
-    l.ceiling_ns = info.part_of_time && info.start_ns < info.end_ns ? info.end_ns : INT64_MAX;
+    uint64_t whole = (uint64_t)MAX(info.end_ns - info.start_ns, 0);
+    int64_t end_ns = info.end_ns;
+    if (span.to_ns > whole)
+        span.to_ns = 0;
+    bool is_part = span.from_ns || span.to_ns, part_of_time = info.part_of_time || is_part;
+    if (span.to_ns)
+        end_ns = info.start_ns + (int64_t)span.to_ns;
+    if (is_part)
+        l.floor_ns = info.start_ns + (int64_t)MIN(span.from_ns, whole);
+    l.ceiling_ns = part_of_time && info.start_ns < info.end_ns ? end_ns : INT64_MAX;
+    l.window = is_part ? &span : NULL;
+    l.earlier = part_of_time ? &span : NULL;
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
     if (r == 0 && index)
         r = timeline_nodes_in(l.b, index);
     if (r == 0 && info.bytes < streamed_from)
         r = loader_read_writer(&l, recording);
+    if (r == 0 && part_of_time)
+        r = time_part_read(&span, recording);
     if (r == 0)
         r = recording_select(recording, loader_events);
-    int64_t end_ns = info.end_ns;
     if (r == 0 && info.bytes >= streamed_from)
         r = read_first(&l, recording, &end_ns);
     if (r == 0)
@@ -214,8 +227,11 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
         r = read_all_events(&l, recording, &info);
     recording_info(recording, &info);
     if (r == 0)
-        r = timeline_finish(l.b, (uint64_t)MAX(l.end, info.end_ns), ret);
+        r = timeline_finish(l.b, (uint64_t)MAX(l.end, is_part ? end_ns : info.end_ns), ret);
+    if (r == 0 && part)
+        *ret_whole_ns = (uint64_t)(MAX(MAX(l.seen_ns, l.end), info.end_ns) - info.start_ns);
     if (r == 0) {
+        (*ret)->part_of_time = part_of_time;
         (*ret)->lost = l.lost;
         (*ret)->lost_any = l.lost_any;
         (*ret)->began_before = l.began_before;
@@ -237,7 +253,25 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     map_release(&l.stacks);
     map_release(&l.conditions);
     map_release(&l.before);
+    time_part_release(&span);
     return r;
+}
+
+int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
+                  const char *index, struct buf *why)
+{
+    int r = load_xml(ret, path, why);
+    return r != -ENOEXEC ? r : read_recording(ret, path, streamed_from, index, NULL, NULL, why);
+}
+
+int timeline_read_part(struct timeline **ret, const char *path, uint64_t from_ns, uint64_t to_ns,
+                       uint64_t *ret_whole_ns, struct buf *why)
+{
+    const struct time_part part = {.from_ns = from_ns, .to_ns = to_ns};
+    _cleanup_(file_map_release) struct file_map m = {0};
+    if (file_map_open(&m, path) == 0 && trcxml_is(m.data, m.len))
+        return -ENOEXEC;
+    return read_recording(ret, path, STREAMED_BYTES, NULL, &part, ret_whole_ns, why);
 }
 
 /*

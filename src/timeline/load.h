@@ -27,3 +27,12 @@ int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;
  */
 int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
                   const char *index, struct buf *why) must_check;
+/*
+ * Reads a part of a flight recording, as if `convert` had written it and the result was read: what
+ * came before it is unknown, and waits that reach over its ends are cut there. to_ns = 0: up to the
+ * end. Sets *ret_whole_ns to the length of the whole recording; a part that begins after that is
+ * empty. Returns 0, -ENOEXEC for a file that is no flight recording but another one that
+ * timeline_load reads, or another negative errno with the reason in why.
+ */
+int timeline_read_part(struct timeline **ret, const char *path, uint64_t from_ns, uint64_t to_ns,
+                       uint64_t *ret_whole_ns, struct buf *why) must_check;

@@ -137,9 +137,21 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
     e->flags = timed_out ? TLE_TIMED_OUT : 0;
 }
 
+/*
+ * Returns the owner of the monitor for which a thread waits in the current event: `owner` when the
+ * wait began, or another thread that has got it since, before the recording.
+ */
+static uint32_t owner_of(struct loader *l, uint32_t owner)
+{
+    const struct rec_thread *t = l->earlier ? time_part_owner(l->earlier, l->e) : NULL;
+    return t ? loader_thread(l, t) : owner;
+}
+
 static void on_enter(struct loader *l)
 {
     uint32_t owner = field_thread(l, PREVIOUS_OWNER);
+    if (l->ours)
+        owner = owner_of(l, owner);
     /*
      * In our recordings this is the owner at the time of entering; in the JDK's it is the thread
      * that released the monitor.
@@ -322,6 +334,8 @@ static void on_waiting(struct loader *l)
             continue;
         uint32_t object = field_object(l, MONITOR_CLASS), stack = field_stack(l),
                  owner = field_thread(l, OWNER);
+        if (kinds[i].kind == TLE_CONTENDED_ENTER)
+            owner = owner_of(l, owner);
         bool timed;
         enum tl_event_kind begin =
             kinds[i].kind == TLE_UNMOUNT ? why_unmounted(l, &timed) : kinds[i].kind;
@@ -373,8 +387,26 @@ static uint32_t version_of(const char *text)
     return n == 25 && !strchr(text, '+') ? 8 : (uint32_t)n;
 }
 
+/*
+ * Returns whether the current event belongs to the part that is read, as if `convert` had written
+ * the part first.
+ */
+static bool is_selected(struct loader *l)
+{
+    const struct rec_event *e = l->e;
+    int64_t end = e->start_ns + MAX(e->duration_ns, INT64_C(0));
+    l->seen_ns = MAX(l->seen_ns, end);
+    if (time_part_has(l->window, SCOPE_SELECTION, e->start_ns, 0))
+        return true;
+    enum event_scope scope = catalog_find(e->object.type->name)->scope;
+    return time_part_has(l->window, scope, e->start_ns, e->duration_ns) &&
+           !time_part_is_over(l->window, scope, e);
+}
+
 void loader_on_event(struct loader *l)
 {
+    if (l->window && !is_selected(l))
+        return;
     switch ((enum tag)l->e->tag) {
     case THREAD_START:
         on_thread_start(l);

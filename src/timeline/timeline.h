@@ -215,6 +215,8 @@ struct timeline {
      */
     uint32_t owners_unknown;
     uint32_t unsampled; /* 1: the recording is known to have no CPU samples */
+    /* 1: a part of a recording, after whose end threads that are not dead may have gone on */
+    uint32_t part_of_time;
 #define TL_FIELD_(type, name) \
     const type *name;         \
     size_t n_##name;

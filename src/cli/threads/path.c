@@ -35,6 +35,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_begin_object(&j);
     json_key_u64(&j, "makespan_ns", p->makespan);
     json_key_u64(&j, "length_ns", p->length);
+    json_key_string(&j, "end_thread", thread_view_end(v));
     json_key_array(&j, "segments");
     for (size_t i = 0; i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];
@@ -42,7 +43,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         json_key(&j, "thread");
         threads_json_thread(&j, t, s->thread);
         json_key_string(&j, "state", path_state_name(s->state));
-        json_key_u64(&j, "start_ns", s->start);
+        json_key_u64(&j, "start_ns", v->base_ns + s->start);
         json_key_u64(&j, "ns", s->end - s->start);
         json_key(&j, "waker");
         threads_json_thread(&j, t, s->waker);
@@ -92,8 +93,8 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     }
     json_end_object(&j);
     json_key_u64(&j, "inferred_edges", p->inferred);
-    json_key_u64(&j, "origin_ns", t->origin_ns);
-    losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
+    json_key_u64(&j, "origin_ns", t->origin_ns - v->base_ns);
+    losses_json_of_file(v->path, losses_of_threads, t->lost_any || t->cut_at, &j);
     json_end_object(&j);
     (void)threads_json_print(&b);
 }
@@ -138,7 +139,9 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     const struct timeline *t = v->t;
     _cleanup_free_ uint8_t *kinds = idle_frame_roles(t);
     char d[24];
-    printf("%s: critical path of %s, %s", v->path, format_duration(d, p->length),
+    const char *end = thread_view_end(v);
+    printf("%s: critical path of %s%s%s, %s", v->path, format_duration(d, p->length),
+           end ? " up to the end of " : "", end ? end : "",
            COUNT_TEXT(p->segments.len, "segments"));
     if (p->inferred)
         printf(", %u of them inferred", p->inferred);
@@ -172,7 +175,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
         if (samples->idle[i] || shown++ >= limit)
             continue;
         const struct path_segment *s = &p->segments.data[i];
-        printf(" %12.6f  %10s  %-9s  %s", (double)s->start / 1e9,
+        printf(" %12.6f  %10s  %-9s  %s", (double)(v->base_ns + s->start) / 1e9,
                format_duration(d, s->end - s->start), path_state_name(s->state),
                tl_thread_name(t, s->thread));
         if (s->waker != TL_NONE)

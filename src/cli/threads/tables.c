@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads summary and threads monitors: the tables of "Monitor statistics" in doc/threads.md. */
 #include "analysis/monitor_stats.h"
-#include "analysis/what_if.h"
 #include "base/parse.h"
 #include "cli/losses.h"
-#include "cli/threads/threads.h"
+#include "cli/threads/gains.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,6 +41,22 @@ static void print_idle(const struct thread_view *v, const struct monitor_stats *
                s->idle == 1 ? "is left out; --idle shows it" : "are left out; --idle shows them");
 }
 
+/* Returns whether what is shown is a part of a recording's time. */
+static bool is_part(const struct thread_view *v)
+{
+    return v->options->from_ns || v->options->to_ns || v->t->part_of_time;
+}
+
+/* Prints which of the blocks `report` does not count. */
+static void print_back(const struct monitor_stats *s)
+{
+    char d[24];
+    if (s->back)
+        printf(" of the blocks, %" PRIu64 " %s to get a lock back after Object.wait (%s in all); "
+               "`report --metric locks` has the others\n",
+               s->back, s->back == 1 ? "was" : "were", format_duration(d, s->back_ns));
+}
+
 /* Where the selected part ends. */
 static uint64_t end_of(const struct thread_view *v)
 {
@@ -64,7 +79,7 @@ static bool was_alive(const struct thread_view *v, size_t thread)
 
 static uint64_t threads_in_part(const struct thread_view *v)
 {
-    bool whole = !v->options->from_ns && end_of(v) == v->t->end_ns;
+    bool whole = !v->options->from_ns && end_of(v) == v->t->end_ns && !v->t->part_of_time;
     uint64_t n = 0;
     for (size_t i = 0; i < v->t->n_threads; i++)
         n += v->threads[i] && (whole || was_alive(v, i));
@@ -148,7 +163,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "end_ns", v->t->end_ns);
     json_key_u64(&j, "span_ns", span_of(v));
     json_key_u64(&j, "events", thread_view_events(v, s));
-    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
     json_key(&j, "contanalysis");
     if (v->t->instrumented == TL_NONE)
         json_null(&j);
@@ -163,6 +178,8 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "owner_unknown_at_start", s->owner_unknown_at_start);
     json_key_u64(&j, "idle", s->idle);
     json_key_u64(&j, "idle_ns", s->idle_ns);
+    json_key_u64(&j, "back", s->back);
+    json_key_u64(&j, "back_ns", s->back_ns);
     json_key_u64(&j, "deadlocks", v->t->deadlocks);
     json_key(&j, "threads");
     json_threads(v, &j, s);
@@ -237,6 +254,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
     if (idle)
         printf(" %zu idle thread%s\n", idle,
                idle == 1 ? " is not shown; --idle shows it" : "s are not shown; --idle shows them");
+    print_back(s);
     print_idle(v, s);
 }
 
@@ -284,7 +302,7 @@ int threads_summary(struct thread_view *v)
         uint64_t before = began_before(v, &s);
         if (before)
             printf("%s began before the %s: counted from its start on\n",
-                   COUNT_TEXT(before, "waits"), v->options->from_ns ? "part" : "recording");
+                   COUNT_TEXT(before, "waits"), is_part(v) ? "part" : "recording");
         print_owners_unknown(v, &s);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
@@ -295,55 +313,6 @@ int threads_summary(struct thread_view *v)
 }
 
 /* ---- monitors ---- */
-
-struct gains {
-    struct critical_path path;
-    struct path_shares shares;
-    struct hold_table holds;
-    struct unknown_table unknown;
-};
-
-static int gains_of(struct thread_view *v, struct gains *g)
-{
-    struct holds h = {0};
-    struct stats_filter f = filter_of(v, 0);
-    int r = holds_collect(v->t, NULL, NULL, &h);
-    if (r == 0)
-        r = hold_stats(v->t, &h, &f, &g->holds);
-    if (r == 0)
-        r = critical_path(v->t, &v->range, &g->path);
-    if (r == 0)
-        r = path_lock_shares(v->t, &g->path, &h, &g->shares);
-    holds_release(&h);
-    return r;
-}
-
-static uint64_t path_ns(const struct gains *g, uint32_t class)
-{
-    for (size_t i = 0; i < g->shares.rows.len; i++)
-        if (g->shares.rows.data[i].class == class)
-            return g->shares.rows.data[i].ns;
-    return 0;
-}
-
-static bool of_class(const struct timeline *t, uint32_t object, void *arg)
-{
-    return t->objects[object].class == *(uint32_t *)arg;
-}
-
-/*
- * Returns what the program would gain, in ns, if sections of the class took less time, computed as
- * by `what-if`. Sets *ret_inferred if the ends of sections are inferred.
- */
-static uint64_t gain(struct thread_view *v, uint32_t class, double factor, bool *ret_inferred)
-{
-    struct what_if w = {.lock = of_class, .lock_arg = &class, .factor = factor};
-    struct what_if_answer a;
-    if (what_if(v->t, &v->range, &w, &a) < 0)
-        return 0;
-    *ret_inferred |= a.ends_inferred;
-    return a.before > a.answer ? a.before - a.answer : 0;
-}
 
 /* Writes what is known only of whole waits: null if there are none. */
 static void json_of_whole(struct json *j, const char *key, const struct wait_times *w, uint64_t ns)
@@ -431,7 +400,8 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
         json_times(&j, "waits", &row->wait);
         json_key_u64(&j, "objects", row->objects);
         json_key_u64(&j, "threads", row->threads);
-        uint64_t ns = path_ns(g, row->class);
+        const struct tl_share *share = gains_share(g, v, row->class);
+        uint64_t ns = share ? share->ns : 0;
         json_key_u64(&j, "path_ns", ns);
         json_key_double(&j, "path_share", g->path.length ? (double)ns / (double)g->path.length : 0);
         json_key_object(&j, "gain_ns");
@@ -443,10 +413,10 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
 
         bool inferred = false;
         for (size_t k = 0; k < ARRAY_SIZE(steps) && i < GAIN_ROWS && ns; k++)
-            json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor, &inferred));
+            json_key_u64(&j, steps[k].name, gains_if(g, share, steps[k].factor, &inferred));
         json_end_object(&j);
         json_key_bool(&j, "gain_inferred", inferred);
-        threads_json_unknown_owners(&j, unknown_owners_of(&g->unknown, row->class));
+        threads_json_unknown_owners(&j, gains_unknown(g, v, row->class));
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -454,9 +424,11 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     json_sites(v, &j, s, true);
     json_key(&j, "waits");
     json_sites(v, &j, s, false);
+    json_key_u64(&j, "back", s->back);
+    json_key_u64(&j, "back_ns", s->back_ns);
     json_key(&j, "holds");
     json_holds(v, &j, &g->holds);
-    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
     json_end_object(&j);
     return threads_json_print(&b);
 }
@@ -494,9 +466,10 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
     print_left_out(shown, limit, "rows");
     if (cut)
         printf(" of these, %" PRIu64
-               " were in progress when the %s began or ended: they are in count, "
-               "total and most only\n",
-               cut, v->options->from_ns || v->options->to_ns ? "part" : "recording");
+               " %s in progress when the %s began or ended: %s in count, total "
+               "and most only\n",
+               cut, cut == 1 ? "was" : "were", is_part(v) ? "part" : "recording",
+               cut == 1 ? "it is" : "they are");
 }
 
 static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)
@@ -527,17 +500,18 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
     printf("Classes\n  blocks        time     waits        time  of path  if halved  class\n");
     for (size_t i = 0; i < MIN(s->classes.len, limit); i++) {
         const struct class_stats *row = &s->classes.data[i];
-        uint64_t ns = path_ns(g, row->class);
+        const struct tl_share *share = gains_share(g, v, row->class);
+        uint64_t ns = share ? share->ns : 0;
         bool unsure = false;
-        uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5, &unsure) : 0;
+        uint64_t less = ns && i < GAIN_ROWS ? gains_if(g, share, 0.5, &unsure) : 0;
         any_unsure |= unsure;
-        const struct tl_unowned *unknown = unknown_owners_of(&g->unknown, row->class);
+        const struct tl_unowned *unknown = gains_unknown(g, v, row->class);
         printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s%s\n", row->block.count,
                format_duration(blocked, row->block.total_ns), row->wait.count,
                format_duration(waited, row->wait.total_ns),
                g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
                less ? format_duration(halved, less) : "-", tl_string(v->t, row->class),
-               thread_view_is_unknown(v, unknown) ? " (owner unknown)" : "",
+               thread_view_is_unknown(&g->view, unknown) ? " (owner unknown)" : "",
                unsure ? " (inferred)" : "");
     }
     if (!s->classes.len)
@@ -546,8 +520,9 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
     print_left_out(s->classes.len, limit, "classes");
-    thread_view_print_unknown(v, &g->unknown);
+    thread_view_print_unknown(&g->view, &g->unknown);
     print_sites(v, s, true, limit);
+    print_back(s);
     print_sites(v, s, false, limit);
     print_idle(v, s);
     print_holds(v, &g->holds, limit);
@@ -560,16 +535,15 @@ int threads_monitors(struct thread_view *v)
     int status = stats_of(v, false, &s);
     if (status)
         return status;
-    (void)gains_of(v, &g); /* without an end there is no path, and a lock has no share of it */
-    status = thread_view_unknown_owners(v, &g.unknown);
+    const struct stats_filter held = filter_of(v, 0);
+    (void)gains_of(v, &held,
+                   &g); /* without an end there is no path, and a lock has no share of it */
+    status = thread_view_unknown_owners(&g.view, &g.unknown);
     if (status == 0 && v->options->json)
         status = monitors_json(v, &s, &g);
     else if (status == 0)
         monitors_text(v, &s, &g, thread_view_limit(v));
-    critical_path_release(&g.path);
-    vec_release(&g.shares.rows);
-    vec_release(&g.holds.rows);
-    vec_release(&g.unknown.rows);
+    gains_release(&g);
     monitor_stats_release(&s);
     return status;
 }

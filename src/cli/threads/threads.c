@@ -91,17 +91,23 @@ static bool is_named(const struct thread_view *v, const char *name, uint32_t thr
 }
 
 /*
- * Returns whether a thread is that of --end: the last that matches, but one that has just this name
- * takes precedence over those of which the name is a part.
+ * Makes a thread the one at whose end the path ends, if none is chosen yet or it comes before that
+ * one: one that has just the name `wanted`, then the one that ended last.
  */
-static bool ends_here(const struct thread_view *v, uint32_t thread)
+static void take_end(struct thread_view *v, const char *wanted, uint32_t thread)
 {
-    const char *wanted = v->options->end_thread, *name = tl_thread_name(v->t, thread);
-    return wanted && pattern_match(wanted, name, strlen(name)) &&
-           (is_named(v, wanted, thread) || !is_named(v, wanted, v->range.end_thread));
+    const struct tl_thread *threads = v->t->threads;
+    uint32_t end = v->range.end_thread;
+    bool is = is_named(v, wanted, thread), was = is_named(v, wanted, end);
+    bool better = end == TL_NONE;
+    if (!better)
+        better = is != was ? is : threads[thread].end_ns >= threads[end].end_ns;
+    if (threads[thread].first != TL_NONE && better)
+        v->range.end_thread = thread;
 }
 
-static int select_all(struct thread_view *v)
+/* whole_ns: the length of the recording */
+static int select_all(struct thread_view *v, uint64_t whole_ns)
 {
     const struct timeline *t = v->t;
     const char *class_name = v->options->lock ? v->options->lock : v->options->class_name;
@@ -112,21 +118,32 @@ static int select_all(struct thread_view *v)
     for (size_t i = 0; i < t->n_threads; i++) {
         const char *name = tl_thread_name(t, (uint32_t)i);
         v->threads[i] = pattern_match(v->options->thread, name, strlen(name));
-        if (ends_here(v, (uint32_t)i))
-            v->range.end_thread = (uint32_t)i;
+        const char *end = v->options->end_thread;
+        if (end && pattern_match(end, name, strlen(name)))
+            take_end(v, end, (uint32_t)i);
     }
     for (size_t i = 0; v->objects && i < t->n_objects; i++) {
         const char *name = tl_object_class(t, (uint32_t)i);
         v->objects[i] = pattern_match(class_name, name, strlen(name));
     }
-    if (v->options->end_thread && v->range.end_thread == TL_NONE)
-        return complain(v->path, "no thread has this name", v->options->end_thread);
-    if (selected_by_time(v->path, v->options->from_ns, v->options->to_ns, t->end_ns) ||
-        selected_by_name(v->path, "no thread's name matches", v->options->thread, name_of_thread, t,
-                         t->n_threads))
+    if (selected_by_time(v->path, v->options->from_ns, v->options->to_ns, whole_ns))
         return 1;
-    return selected_by_name(v->path, "no lock's class matches", class_name, class_of_object, t,
-                            t->n_objects);
+    if (v->separate && !t->n_nodes)
+        return thread_view_no_path(v, "no critical path", -ENOENT);
+    if (v->options->end_thread && v->range.end_thread == TL_NONE)
+        return complain(v->path,
+                        v->separate ? "no thread between --from and --to has this name"
+                                    : "no thread has this name",
+                        v->options->end_thread);
+    if (selected_by_name(v->path,
+                         v->separate ? "no thread's name between --from and --to matches"
+                                     : "no thread's name matches",
+                         v->options->thread, name_of_thread, t, t->n_threads))
+        return 1;
+    return selected_by_name(v->path,
+                            v->separate ? "no lock between --from and --to has a class that matches"
+                                        : "no lock's class matches",
+                            class_name, class_of_object, t, t->n_objects);
 }
 
 /* Loads only the index, whose tables are checked. The verb checks the nodes that it uses. */
@@ -139,37 +156,60 @@ static struct timeline *load_unchecked(const char *path, const struct path_optio
     return TAKE(t);
 }
 
-static void view_release(struct thread_view *v)
+void thread_view_release(struct thread_view *v)
 {
     timeline_free(v->t);
     free(v->threads);
     free(v->objects);
 }
 
+int thread_view_part(const struct thread_view *v, struct thread_view *ret, uint64_t *ret_whole_ns,
+                     struct buf *why)
+{
+    const struct thread_options *o = v->options;
+    struct thread_view part = {.options = o,
+                               .path = v->path,
+                               .separate = true,
+                               .base_ns = o->from_ns,
+                               .range = PATH_OPTIONS};
+    int r = timeline_read_part(&part.t, v->path, o->from_ns, o->to_ns, ret_whole_ns, why);
+    if (r == 0)
+        *ret = part;
+    return r;
+}
+
 /*
- * Opens what the operand names. checks: NULL if the verb never checks nodes itself. Returns 0, or
- * the exit status after a complaint.
+ * Opens what the operand names. by_path: the verb follows the critical path; checks: NULL if it
+ * never checks nodes itself. Returns 0, or the exit status after a complaint.
  */
 static int view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
-                     thread_checks *checks)
+                     bool by_path, thread_checks *checks)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct thread_view v = {.options = o, .path = path, .range = PATH_OPTIONS};
-    v.range.from = o->from_ns;
-    v.range.to = o->to_ns;
-    v.t = checks && !o->end_thread && !o->thread ? load_unchecked(path, &v.range, checks) : NULL;
-    v.unchecked = v.t != NULL;
-    int r = v.t ? 0 : timeline_load(&v.t, path, &why);
+    uint64_t whole_ns = 0;
+    int r = -ENOEXEC;
+    if (by_path && (o->from_ns || o->to_ns))
+        r = thread_view_part(&v, &v, &whole_ns, &why);
+    if (r == -ENOEXEC) {
+        v.range.from = o->from_ns;
+        v.range.to = o->to_ns;
+        if (checks && !o->end_thread && !o->thread)
+            v.t = load_unchecked(path, &v.range, checks);
+        v.unchecked = v.t != NULL;
+        r = v.t ? 0 : timeline_load(&v.t, path, &why);
+        whole_ns = r == 0 ? v.t->end_ns : 0;
+    }
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
     if (!v.t->n_nodes) /* perhaps because it was cut */
         losses_report_known(path, losses_of_threads, true);
-    int status = v.t->n_nodes
-                     ? select_all(&v)
+    int status = v.t->n_nodes || (v.separate && v.t->n_threads)
+                     ? select_all(&v, whole_ns)
                      : complain(path, "holds nothing about threads", "record with --threads");
     if (status)
-        view_release(&v);
+        thread_view_release(&v);
     else
         *ret = v;
     return status;
@@ -177,17 +217,16 @@ static int view_open(struct thread_view *ret, const struct thread_options *o, co
 
 void thread_view_select_end(struct thread_view *v)
 {
-    const struct timeline *t = v->t;
-    for (size_t i = 0; i < t->n_threads; i++) {
-        uint32_t end = v->range.end_thread;
-        bool is = is_named(v, v->options->thread, (uint32_t)i);
-        bool was = is_named(v, v->options->thread, end);
-        bool later = end == TL_NONE;
-        if (!later)
-            later = is != was ? is : t->threads[i].end_ns >= t->threads[end].end_ns;
-        if (v->threads[i] && t->threads[i].first != TL_NONE && later)
-            v->range.end_thread = (uint32_t)i;
-    }
+    for (size_t i = 0; i < v->t->n_threads; i++)
+        if (v->threads[i])
+            take_end(v, v->options->thread, (uint32_t)i);
+}
+
+const char *thread_view_end(const struct thread_view *v)
+{
+    bool chosen = v->options->end_thread || v->options->thread;
+    return chosen && v->range.end_thread != TL_NONE ? tl_thread_name(v->t, v->range.end_thread)
+                                                    : NULL;
 }
 
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)
@@ -233,7 +272,7 @@ static int print(struct buf *b)
 
 int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table *ret)
 {
-    int r = unknown_owners_find(v->t, v->options->from_ns, v->options->to_ns, ret);
+    int r = unknown_owners_find(v->t, v->range.from, v->range.to, ret);
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
 
@@ -287,15 +326,15 @@ static int show_file(const char *path, const struct thread_options *options,
     struct thread_view v;
     int status = -EPROTO;
     uint64_t cut_at = 0;
-    bool lost = false;
+    bool lost = false, by_path = checks != NULL;
     /* If an index turns out to be damaged, it is checked completely and made again. */
     for (; status == -EPROTO; checks = NULL) {
-        if ((status = view_open(&v, options, path, checks)))
+        if ((status = view_open(&v, options, path, by_path, checks)))
             return status;
         status = show(&v);
         cut_at = v.t->cut_at;
         lost = v.t->lost_any;
-        view_release(&v);
+        thread_view_release(&v);
     }
     char where[64];
     snprintf(where, sizeof(where), "damaged (at byte %" PRIu64 ")", cut_at);

@@ -27,11 +27,27 @@ struct thread_view {
     const struct thread_options *options;
     const char *path;
     struct timeline *t;
+    /*
+     * With --from or --to, `t` is that part alone for the verbs that follow the critical path
+     * (thread_view_part); its time 0 is then the time base_ns of the recording.
+     */
+    bool separate;
+    uint64_t base_ns;
     /* the nodes are not checked: the verb returns -EPROTO when one refers to nothing */
     bool unchecked;
     uint8_t *threads, *objects; /* selected by --thread, by --class */
-    struct path_options range;
+    struct path_options range;  /* of t */
 };
+
+/*
+ * Reads the part of the recording that --from and --to select, as `convert` writes it: what the
+ * path leads to must not depend on whether the part was cut out first. *ret needs
+ * thread_view_release and has no selection of threads or objects. Returns 0 or a negative errno
+ * with the reason in why, -ENOEXEC if the file is no flight recording, of which there are no parts.
+ */
+int thread_view_part(const struct thread_view *v, struct thread_view *ret, uint64_t *ret_whole_ns,
+                     struct buf *why) must_check;
+void thread_view_release(struct thread_view *v);
 
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
@@ -46,6 +62,9 @@ void thread_view_select_end(struct thread_view *v);
  */
 int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
+/* Returns the name of the thread to whose end the path leads, if --end or --thread chose it; or
+ * NULL. */
+const char *thread_view_end(const struct thread_view *v);
 /* Returns the maximum number of rows of a table. */
 size_t thread_view_limit(const struct thread_view *v);
 /* Returns the number of events that `timeline` shows of what is selected. s: of the same view. */

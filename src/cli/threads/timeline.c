@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The nodes that an interaction caused: pairs of waker and woken, by waker. */
 struct pair {
@@ -175,17 +176,57 @@ static void print_time(uint64_t ns)
            (unsigned long long)ns % 1000000000 / 1000);
 }
 
-static void print_implied(const struct timeline *t, const struct tl_node *node)
+/* How wide the columns are, as far as names are of a usual length. */
+struct columns {
+    int thread, object;
+};
+
+static int object_text(const struct timeline *t, uint32_t object, char text[600])
+{
+    return object == TL_NONE ? snprintf(text, 600, "%s", "")
+                             : snprintf(text, 600, "%s@%llx", tl_object_class(t, object),
+                                        (unsigned long long)t->objects[object].id);
+}
+
+static struct columns columns_of(const struct thread_view *v)
+{
+    enum { THREAD_MOST = 32, OBJECT_MOST = 56 };
+
+    const struct timeline *t = v->t;
+    struct columns c = {6, 0};
+    char text[600];
+    for (uint32_t i = 0; i < t->n_threads; i++)
+        if (v->threads[i] && t->threads[i].first != TL_NONE)
+            c.thread = MAX(c.thread, MIN((int)strlen(tl_thread_name(t, i)), THREAD_MOST));
+    for (uint32_t i = 0; i < t->n_objects; i++)
+        if (!v->objects || v->objects[i])
+            c.object = MAX(c.object, MIN(object_text(t, i, text), OBJECT_MOST));
+    return c;
+}
+
+/* Prints a thread, an object and what follows, without blanks at the end. */
+static void print_columns(const struct timeline *t, const struct columns *c, uint32_t thread,
+                          uint32_t object, const char *rest)
+{
+    char text[600];
+    bool more = object_text(t, object, text) > 0 || *rest;
+    printf("%-*s", more ? c->thread : 0, tl_thread_name(t, thread));
+    if (more)
+        printf("  %-*s", *rest ? c->object : 0, text);
+    printf("%s%s\n", *rest ? "  " : "", rest);
+}
+
+static void print_implied(const struct timeline *t, const struct columns *c,
+                          const struct tl_node *node)
 {
     bool join = node->edge == TL_BY_JOIN;
     uint32_t object =
         join || node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object;
+    char rest[600];
+    snprintf(rest, sizeof(rest), "-> %s", tl_thread_name(t, node->thread));
     print_time(node->time);
-    printf("  %-12s  %s", tl_kind_name(join ? TL_DEAD_JOIN : TL_HANDOFF),
-           tl_thread_name(t, tl_node(t, node->waker).thread));
-    if (object != TL_NONE)
-        printf("  %s@%llx", tl_object_class(t, object), (unsigned long long)t->objects[object].id);
-    printf("  -> %s\n", tl_thread_name(t, node->thread));
+    printf("  %-12s  ", tl_kind_name(join ? TL_DEAD_JOIN : TL_HANDOFF));
+    print_columns(t, c, tl_node(t, node->waker).thread, object, rest);
 }
 
 static void implied_interaction(struct json *j, const struct timeline *t, uint32_t n)
@@ -306,7 +347,7 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
         r = threads_json_print_part(&b);
     }
     json_end_array(&j);
-    losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
+    losses_json_of_file(v->path, losses_of_threads, t->lost_any || t->cut_at, &j);
     json_end_object(&j);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : threads_json_print(&b);
 }
@@ -316,32 +357,33 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX;
     uint64_t shown = 0;
-    printf("%15s  %-12s  thread  what it waited for -> which thread has it  by what that ended\n",
-           "time", "event");
+    const struct columns c = columns_of(v);
+    _cleanup_(buf_release) struct buf rest = BUF(1 << 16);
+    printf("%15s  %-12s  %-*s  %-*s  -> which thread has it  by what that ended\n", "time", "event",
+           c.thread, "thread", c.object, "what it waited for");
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];
         if (!selected(v, keep, (uint32_t)i))
             continue;
         if (graph_is_implied(t, &n) && shown++ < limit)
-            print_implied(t, &n);
+            print_implied(t, &c, &n);
         if (shown++ >= limit)
             continue;
         print_time(n.time);
-        printf("  %-12s  %s", tl_kind_name(n.kind), tl_thread_name(t, n.thread));
-        /* The object of a thread that runs is the thread itself. */
-        if (x->object != TL_NONE && n.kind != TL_RUN)
-            printf("  %s@%llx", tl_object_class(t, x->object),
-                   (unsigned long long)t->objects[x->object].id);
+        printf("  %-12s  ", tl_kind_name(n.kind));
+        buf_clear(&rest);
         if (x->other != TL_NONE)
-            printf("  -> %s", tl_thread_name(t, x->other));
+            buf_printf(&rest, "-> %s", tl_thread_name(t, x->other));
         else if (n.kind == TL_WAIT_LOCK)
-            printf("  owner unknown");
+            buf_string(&rest, "owner unknown");
         if (n.edge != TL_NO_EDGE)
-            printf("  by %s%s%s%s", tl_edge_name(n.edge), n.waker != TL_NONE ? " of " : "",
-                   n.waker != TL_NONE ? tl_thread_name(t, tl_node(t, n.waker).thread) : "",
-                   n.flags & TL_INFERRED ? " (inferred)" : "");
-        putchar('\n');
+            buf_printf(&rest, "%sby %s%s%s%s", rest.len ? "  " : "", tl_edge_name(n.edge),
+                       n.waker != TL_NONE ? " of " : "",
+                       n.waker != TL_NONE ? tl_thread_name(t, tl_node(t, n.waker).thread) : "",
+                       n.flags & TL_INFERRED ? " (inferred)" : "");
+        /* The object of a thread that runs is the thread itself. */
+        print_columns(t, &c, n.thread, n.kind != TL_RUN ? x->object : TL_NONE, buf_str(&rest));
     }
     print_left_out(shown, limit, "events");
     return 0;

@@ -34,16 +34,19 @@ static struct str method_of_frame(const void *context, size_t i)
 
 static void answer_json(const struct thread_view *v, struct json *j, const char *lock,
                         double factor, const struct what_if_answer *a,
-                        const struct tl_unowned *unknown)
+                        const struct tl_unowned *unknown, bool inferred)
 {
     json_begin_object(j);
     if (lock)
         json_key_string(j, "lock", lock);
+    json_key_string(j, "end_thread", thread_view_end(v));
     json_key_double(j, "factor", factor);
     json_key_u64(j, "before_ns", a->before);
     json_key_u64(j, "after_ns", a->answer);
     json_key_u64(j, "after_low_ns", a->low);
     json_key_u64(j, "after_high_ns", a->high);
+    if (lock)
+        json_key_bool(j, "inferred", inferred);
     json_key_bool(j, "ends_inferred", a->ends_inferred);
     if (a->ends_inferred) {
         json_key_u64(j, "if_ended_at_once_ns", a->ends_ns[0]);
@@ -56,7 +59,7 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "scaled_ns", a->scaled_ns);
     json_key_u64(j, "path_bound_ns", a->upper_bound);
     threads_json_unknown_owners(j, unknown);
-    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, j);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, j);
     json_end_object(j);
 }
 
@@ -106,6 +109,7 @@ static int read_factor(const struct thread_options *o, double *ret)
 struct gain {
     const char *lock;                 /* the class */
     const struct tl_unowned *unknown; /* or NULL */
+    bool inferred; /* its share of the path is, or the answer depends on what is inferred */
     struct what_if_answer answer;
 };
 
@@ -118,13 +122,14 @@ static int by_gain(const void *a, const void *b)
     return strcmp(x->lock, y->lock);
 }
 
-static void print_change(const struct what_if_answer *a, double factor, const char *lock)
+static void print_change(const struct gain *gain, double factor)
 {
     char after[24], change[24];
+    const struct what_if_answer *a = &gain->answer;
     bool later = a->answer > a->before || (a->answer == a->before && factor > 1);
     printf(" %10s  %10s %s  %s%s\n", format_duration(after, a->answer),
            format_duration(change, later ? a->answer - a->before : a->before - a->answer),
-           later ? "later " : "sooner", lock, a->ends_inferred ? " (inferred)" : "");
+           later ? "later " : "sooner", gain->lock, gain->inferred ? " (inferred)" : "");
 }
 
 /* Prints the range that inferred ends of sections allow. */
@@ -141,16 +146,19 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
                        size_t n, size_t left, const struct unknown_table *unknown, struct json *j)
 {
     char before[24];
+    const char *end = thread_view_end(v);
     if (n && !v->options->json)
-        printf("%s; if the sections of one lock took %.3g of their time (for others: --lock, "
+        printf("%s%s%s; if the sections of one lock took %.3g of their time (for others: --lock, "
                "--method):\n    becomes             change  lock\n",
-               format_duration(before, gains[0].answer.before), factor);
+               format_duration(before, gains[0].answer.before), end ? " up to the end of " : "",
+               end ? end : "", factor);
     bool inferred = false;
     for (size_t i = 0; i < n; i++) {
-        inferred |= gains[i].answer.ends_inferred;
-        answer_json(v, j, gains[i].lock, factor, &gains[i].answer, gains[i].unknown);
+        inferred |= gains[i].inferred;
+        answer_json(v, j, gains[i].lock, factor, &gains[i].answer, gains[i].unknown,
+                    gains[i].inferred);
         if (!v->options->json)
-            print_change(&gains[i].answer, factor, gains[i].lock);
+            print_change(&gains[i], factor);
     }
     if (left && v->options->json)
         fprintf(stderr, "jvmscope: note: not listed: %s (--limit)\n",
@@ -195,6 +203,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         if (!shares.rows.data[i].ns || gains.len >= limit)
             continue;
         r = what_if(v->t, &v->range, &w, &gain.answer);
+        gain.inferred = shares.rows.data[i].inferred || gain.answer.ends_inferred;
         if (r == 0)
             r = vec_push(&gains, gain);
     }
@@ -251,6 +260,8 @@ int threads_what_if(struct thread_view *v)
         return status;
     struct tl_unowned all = keep_selected(v, &unknown);
     json_begin_array(&j);
+    if (!o->json && thread_view_end(v))
+        printf("up to the end of %s:\n", thread_view_end(v));
     int r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
@@ -259,7 +270,7 @@ int threads_what_if(struct thread_view *v)
         r = what_if(v->t, &v->range, &w, &a);
         if (r < 0)
             break;
-        answer_json(v, &j, NULL, factors[i], &a, &all);
+        answer_json(v, &j, NULL, factors[i], &a, &all, a.ends_inferred);
         if (!o->json)
             printf("if %s took %.3g of its time: %s instead of %s, expected between %s and %s%s\n",
                    o->lock ? o->lock : o->method, factors[i], format_duration(after, a.answer),
