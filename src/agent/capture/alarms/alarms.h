@@ -17,15 +17,21 @@ extern _Atomic uint64_t alarm_request_ns;
  */
 void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ongoing);
 /*
- * Report that the VM stood still for ns: the first for a collection, the second for any reason.
- * operation may be NULL.
+ * Report that the VM stood still from start_ns on for ns: the first for a collection, the second
+ * for any reason. operation may be NULL. The triggers measure stops as well; the second report of a
+ * stop is ignored if they have acted on the first.
  */
-void alarm_pause(uint64_t ns);
-void alarm_safepoint(const char *operation, uint64_t ns);
+void alarm_pause(uint64_t start_ns, uint64_t ns);
+void alarm_safepoint(const char *operation, uint64_t start_ns, uint64_t ns);
 
 /* ---- for the triggers ---- */
-/* Reports a time, without a name, to each test of a measure. */
-void alarm_time(enum measure measure, uint64_t ns);
+/*
+ * Reports a stop, or the longest of several between start_ns and end_ns, without a name, to each
+ * test of a measure.
+ */
+void alarm_stop(enum measure measure, uint64_t start_ns, uint64_t end_ns, uint64_t ns);
+/* Returns the longest time since the last call, of which later reports of the same are ignored. */
+uint64_t alarm_take_longest(struct measured *m);
 /* Calls f for each test of a measure in the triggers that are active. */
 void alarm_each_test(enum measure measure,
                      void (*f)(const struct trigger_test *t, struct measured *m, void *context),

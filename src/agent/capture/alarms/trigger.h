@@ -35,6 +35,8 @@ struct measured {
      * were too long.
      */
     _Atomic uint64_t longest_ns;
+    /* of stops: when the last one ended, and when the last one did that a round has taken */
+    _Atomic uint64_t until_ns, taken_until_ns;
     char name[TRIGGER_NAME_SIZE]; /* of the longest, if it has one; protected by measures.c */
     uint64_t counted;             /* the number of events that have been taken into account */
     uint64_t since_ns; /* the time in ns since which the comparison has been true; 0: it is false */

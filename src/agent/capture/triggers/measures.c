@@ -40,9 +40,9 @@ static void JNICALL on_gc_start(jvmtiEnv *ti)
 
 static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
-    uint64_t began = atomic_exchange(&collection_began, 0), lasted = now_ns() - began;
+    uint64_t began = atomic_exchange(&collection_began, 0);
     if (began)
-        alarm_time(MEASURE_PAUSE, lasted);
+        alarm_pause(began, now_ns() - began);
 }
 
 static _Atomic uint64_t exhausted; /* how often memory was exhausted */
@@ -69,6 +69,7 @@ static struct {
     /* safepoints */
     const int64_t *stopped, *stops;
     int64_t stopped_before, stops_before;
+    uint64_t stops_read_ns; /* when these were read */
     unsigned searches;
     bool wanted[MEASURES];
 } machine;
@@ -116,7 +117,7 @@ static void find_counters(struct session *s)
  * Measures the safepoints of this round by the VM's counters, which give their number and total
  * time.
  */
-static void measure_safepoints(void)
+static void measure_safepoints(uint64_t now)
 {
     if (!machine.stopped || !machine.stops)
         return;
@@ -125,17 +126,19 @@ static void measure_safepoints(void)
     /* The VM counts some safepoints at their beginning, but their time at their end. */
     if (all <= 0)
         return;
+    uint64_t since = machine.stops_read_ns ? machine.stops_read_ns : now;
     /* Only the mean of several safepoints is known; the longest took at least that long. */
     uint64_t each = (uint64_t)(all / MAX(n, INT64_C(1)));
-    alarm_time(MEASURE_SAFEPOINT, each);
+    alarm_stop(MEASURE_SAFEPOINT, since, now, each);
     machine.stopped_before = stopped;
     machine.stops_before = stops;
+    machine.stops_read_ns = now;
 }
 
 void measures_read(struct session *s, uint64_t now)
 {
     if (machine.wanted[MEASURE_SAFEPOINT])
-        measure_safepoints();
+        measure_safepoints(now);
     requests_report_running(now);
     if (now < machine.next_ns)
         return;
@@ -282,7 +285,7 @@ static bool measure(struct trigger *t, int number, uint64_t now)
     case MEASURE_REQUEST:
     case MEASURE_PAUSE:
     case MEASURE_SAFEPOINT:
-        m->value = (double)atomic_exchange(&m->longest_ns, 0);
+        m->value = (double)alarm_take_longest(m);
         break;
     case MEASURE_PERCENTILE:
         m->value = measure_latencies(test, m->latencies, now);

@@ -77,7 +77,7 @@ void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_
                           const char *name, size_t len)
 {
     if (type == JFR_GC_PHASE_PAUSE)
-        alarm_pause(duration_ns);
+        alarm_pause(start_ns, duration_ns);
     struct jfr_event e;
     if (!jfr_begin(vm_activity.jfr, type, len + 64, &e))
         return;

@@ -76,7 +76,8 @@ static void put_safepoint(const struct safepoint *s)
     struct jfr_writer *w = vm_activity.jfr;
     int64_t id = (int64_t)++all.number;
     uint64_t at = s->start_ns + s->sync_ns;
-    alarm_safepoint(s->operation, s->sync_ns + s->cleanup_ns + s->at_ns + s->leaving_ns);
+    alarm_safepoint(s->operation, s->start_ns,
+                    s->sync_ns + s->cleanup_ns + s->at_ns + s->leaving_ns);
     if (jfr_begin(w, JFR_SAFEPOINT_BEGIN, 0, &e)) {
         jfr_put_time(&e, s->start_ns);
         jfr_put_long(&e, (int64_t)s->sync_ns);
