@@ -97,7 +97,9 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
         return answer_refuse(c->answer, NULL, "objects", strerror(ENOMEM));
     if (!names && !mark_classes(c, NULL, loader_id, wanted))
         return answer_refuse(c->answer, s->what, "this matches no class of the dump", NULL);
-    for (char *rest = copy, *one; copy && (one = strsep(&rest, ","));) {
+    /* A name may have commas, such as that of a proxy of several interfaces. */
+    bool whole = names && mark_classes(c, names, 0, wanted);
+    for (char *rest = copy, *one; copy && !whole && (one = strsep(&rest, ","));) {
         one += strspn(one, " ");
         if (!mark_classes(c, one, loader_id, wanted))
             return answer_refuse(c->answer, *one ? one : names, "this matches no class of the dump",
