@@ -19,6 +19,7 @@ void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted)
     if (!counted) {
         jobject o = (*jni)->NewLocalRef(jni, p->object);
         alloc_add(p->site, 1, (double)p->size);
+        sites_without_probe(p->site);
         if (o) {
             alloc_follow_counted(jni, p->site, o, p->size);
             (*jni)->DeleteLocalRef(jni, o);

@@ -13,9 +13,12 @@ DECLARE(void, other, jobject, jint);
 DECLARE(jint, place, jobject, jclass, jint, jint);
 DECLARE(void, arrays, jobject, jint, jint);
 
-/* Counts n objects of the same class and size. `o` is one of them, chosen at random. */
+/*
+ * Counts n objects of the same class and size. `o` is one of them, chosen at random. probe: whether
+ * a probe, or a function of JNI, counts them, so that no object of the site escapes.
+ */
 static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
-                          uint32_t n_frames, uint64_t n)
+                          uint32_t n_frames, uint64_t n, bool probe)
 {
     jclass class = (*jni)->GetObjectClass(jni, o);
     _cleanup_free_ char *signature = class ? shown_class_signature(class) : NULL;
@@ -25,6 +28,8 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
         int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
         if (alloc_exact.on)
             alloc_add(site, (double)n, (double)size * (double)n);
+        if (alloc_exact.on && !probe)
+            sites_without_probe(site);
         if (alloc_exact.on && n == 1)
             alloc_follow_counted(jni, site, o, size);
         else if (alloc_exact.on && site >= 0)
@@ -43,9 +48,10 @@ void alloc_count(JNIEnv *jni, jobject object)
     alloc_busy = true;
     struct thread *self = threads_self(jni);
     if (self && !self->own) {
-        uint32_t n = sites_stack(jni, frames, NULL);
+        enum site_top top;
+        uint32_t n = sites_stack(jni, frames, &top);
         if (!sites_is_ours(jni, frames, n))
-            count_objects(jni, object, frames, n, 1);
+            count_objects(jni, object, frames, n, 1, top == SITE_TOP_OTHER);
     }
     alloc_busy = false;
 }
@@ -141,7 +147,7 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
 static void count_each(JNIEnv *jni, jobject o, jint dimensions, const struct site_frame *frames,
                        uint32_t n_frames)
 {
-    count_objects(jni, o, frames, n_frames, 1);
+    count_objects(jni, o, frames, n_frames, 1, true);
     jsize length = dimensions > 1 ? (*jni)->GetArrayLength(jni, o) : 0;
     for (jsize i = 0; i < length; i++) {
         jobject inner = (*jni)->GetObjectArrayElement(jni, o, i);
@@ -164,7 +170,7 @@ NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dime
     uint64_t n = 1;
     jobject at = each ? NULL : (*jni)->NewLocalRef(jni, o);
     for (jint d = 0; at; d++) {
-        count_objects(jni, at, frames, n_frames, n);
+        count_objects(jni, at, frames, n_frames, n, true);
         jsize length = (*jni)->GetArrayLength(jni, at);
         n *= (uint64_t)length;
         jsize any = length ? (jsize)alloc_random_below((uint64_t)length) : 0;

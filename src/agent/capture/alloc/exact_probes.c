@@ -456,14 +456,14 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
                                 jclass class, jlong size)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
-    bool at_call;
+    enum site_top top;
     struct thread *self = threads_self(jni);
     char *signature =
         alloc_busy || !alloc_exact.on || !self || self->own ? NULL : shown_class_signature(class);
     if (!signature)
         return;
     alloc_busy = true;
-    uint32_t n = sites_stack(jni, frames, &at_call);
+    uint32_t n = sites_stack(jni, frames, &top);
     if (sites_is_ours(jni, frames, n) || !sites_lock_patiently((double)size)) {
         free(signature);
         alloc_busy = false;
@@ -472,7 +472,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     alloc_exact.by_vm++;
     int64_t site = sites_find(signature, self, frames, n);
     settle_pending(jni, false);
-    struct alloc_slot *slot = at_call ? own_slot(jni) : NULL;
+    struct alloc_slot *slot = top != SITE_TOP_OTHER ? own_slot(jni) : NULL;
     if (slot && (mine.pending.object = (*jni)->NewWeakGlobalRef(jni, object))) {
         mine.pending.site = site;
         mine.pending.size = size;
@@ -480,6 +480,8 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     } else {
         alloc_add(site, 1, (double)size);
         alloc_follow_counted(jni, site, object, size);
+        if (top != SITE_TOP_OTHER)
+            sites_without_probe(site);
     }
     sites_unlock();
     free(signature);

@@ -194,8 +194,11 @@ static void keep_part(void)
     set_interval((uint64_t)MIN(MAX(wanted, INTERVAL_LEAST), INTERVAL_MAX));
 }
 
-/* Adds a sampled object to a site. p: its probability of being sampled. Requires the lock. */
-static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, double p)
+/*
+ * Adds a sampled object to a site. p: its probability of being sampled. reported: the VM reports
+ * the object as well, so it is counted where all are counted. Requires the lock.
+ */
+static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, double p, bool reported)
 {
     double weight = 1 / p;
     pace.bytes += weight * (double)size;
@@ -205,6 +208,8 @@ static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, doubl
         keep_pace();
     struct site *site = sites_at(number);
     site_table.samples++;
+    if (site_table.exact && reported)
+        return;
     if (!site) {
         site_table.lost++;
         return;
@@ -258,7 +263,8 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
         budget_end(COST_ALLOCATIONS, cost);
         return;
     }
-    uint32_t n = sites_stack(jni, frames, NULL);
+    enum site_top top;
+    uint32_t n = sites_stack(jni, frames, &top);
     bool ours = sites_is_ours(jni, frames, n);
     struct jfr_writer *w = NULL;
     if (!ours && sites_lock_patiently((double)size / p)) {
@@ -268,7 +274,8 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
             site_table.samples++;
             keep_pace();
         } else if (site_table.on) {
-            count(jni, sites_find(signature, self, frames, n), object, size, p);
+            count(jni, sites_find(signature, self, frames, n), object, size, p,
+                  top == SITE_TOP_NATIVE);
         }
         sites_unlock();
     }

@@ -243,43 +243,73 @@ static int64_t line_start(const struct method *m, int64_t bci)
 }
 
 /*
- * Returns how many of n frames are left out: *ret_probes of probes, then methods that are counted
- * at their call site.
+ * Returns whether a method makes the object of a capturing lambda expression. Before JDK 15 it
+ * belongs to an anonymous class of the VM. The objects are counted at the invokedynamic.
  */
-static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, jint *ret_probes)
+static bool makes_lambda(const struct method *m)
+{
+    return vm.version < 15 && m && strcmp(m->name, "get$Lambda") == 0 &&
+           strstr(m->class_name, "$$Lambda");
+}
+
+/* Returns whether a method is code that the JDK generated for a method handle. */
+static bool is_of_handle(const struct method *m)
+{
+    static const char *const starts[] = {"java/lang/invoke/LambdaForm$",
+                                         "java/lang/invoke/Invokers$Holder",
+                                         "java/lang/invoke/DirectMethodHandle$Holder"};
+    for (size_t i = 0; m && i < ARRAY_SIZE(starts); i++)
+        if (strncmp(m->class_name, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * Returns how many of n frames are left out: those of probes, then of methods that are counted at
+ * their call site, or of what creates a lambda's object.
+ */
+static jint skipped(JNIEnv *jni, const jvmtiFrameInfo *found, jint n, enum site_top *ret_top)
 {
     jint top = 0;
+    *ret_top = SITE_TOP_OTHER;
     while (top < n && is_probe(names_method(jni, found[top].method)))
         top++;
-    *ret_probes = top;
+    if (top < n && makes_lambda(names_method(jni, found[top].method))) {
+        for (top++; top < n && is_of_handle(names_method(jni, found[top].method));)
+            top++;
+        return top;
+    }
+    if (top < n && is_at_call(names_method(jni, found[top].method)))
+        *ret_top = found[top].location < 0 ? SITE_TOP_NATIVE : SITE_TOP_AT_CALL;
     while (top < n && is_at_call(names_method(jni, found[top].method)))
         top++;
     return top;
 }
 
-uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call)
+uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], enum site_top *ret_top)
 {
-    return sites_stack_words(jni, frames, ret_at_call, NULL);
+    return sites_stack_words(jni, frames, ret_top, NULL);
 }
 
-uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call,
-                           struct walk_words *ret_words)
+uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX],
+                           enum site_top *ret_top, struct walk_words *ret_words)
 {
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
-    jint n = 0, top = 0, probes = 0;
+    enum site_top on_top = SITE_TOP_OTHER;
+    jint n = 0, top = 0;
     uint32_t depth = site_table.depth, kept = 0;
     unsigned hold = names_hold();
     if (ret_words)
         ret_words->n = 0;
     /* Usually only a few frames are skipped, and each walked frame costs time. */
-    for (jint extra = SITE_SKIP_FEW; depth || ret_at_call; extra = SITE_SKIP_MAX) {
+    for (jint extra = SITE_SKIP_FEW; depth || ret_top; extra = SITE_SKIP_MAX) {
         n = own_stack_words(jni, found, (jint)depth + extra, ret_words);
-        top = skipped(jni, found, n, &probes);
+        top = skipped(jni, found, n, &on_top);
         if (top <= SITE_SKIP_FEW || n < (jint)depth + extra || extra == SITE_SKIP_MAX)
             break;
     }
-    if (ret_at_call)
-        *ret_at_call = top > probes;
+    if (ret_top)
+        *ret_top = on_top;
     /* Names are read while the class cannot be unloaded. */
     for (jint i = top; i < n && kept < depth; i++) {
         const struct method *m = names_method(jni, found[i].method);
@@ -343,6 +373,13 @@ struct site *sites_at(int64_t number)
 {
     return number >= 0 && (size_t)number < site_table.sites.len ? &site_table.sites.data[number]
                                                                 : NULL;
+}
+
+void sites_without_probe(int64_t number)
+{
+    struct site *s = sites_at(number);
+    if (s)
+        s->without_probe++;
 }
 
 bool sites_follow_each(uint64_t n)

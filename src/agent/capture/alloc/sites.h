@@ -34,9 +34,14 @@ struct site_rest {
 
 struct site {
     struct estimate allocated; /* counted */
-    struct estimate sampled;   /* estimated from the VM's samples, where nothing is counted */
-    struct estimate live;      /* as of the last report */
-    struct estimate variance;  /* of `live` */
+    /*
+     * objects of `allocated` that only the VM reported, although probes count such calls: the call
+     * is in code without probes
+     */
+    double without_probe;
+    struct estimate sampled;  /* estimated from the VM's samples, where nothing is counted */
+    struct estimate live;     /* as of the last report */
+    struct estimate variance; /* of `live` */
     /* estimated from the VM's samples, where nothing is counted or tracked */
     struct estimate sampled_live, sampled_variance;
     /*
@@ -87,18 +92,26 @@ uint32_t sites_round(void);
 /* Returns the number of frames that a site keeps: that of depth=, or what a front end requested. */
 uint32_t sites_depth(void);
 bool sites_by_thread(void); /* thread=y */
+
+/* What is on top of a stack that allocates. */
+enum site_top {
+    SITE_TOP_OTHER,
+    SITE_TOP_AT_CALL, /* a method that is counted at its call site (Object.clone ...) */
+    SITE_TOP_NATIVE,  /* such a method, and it is native: the VM reports the object */
+};
+
 /*
- * Reads the calling thread's stack without the frames of the probes and of methods that are counted
- * at their call site (Object.clone ...; *ret_at_call says whether there were such, may be NULL).
- * Returns the number of frames.
+ * Reads the calling thread's stack without the frames of the probes, of methods that are counted at
+ * their call site, and of the VM's code between a lambda expression and its object. Stores what is
+ * on top in *ret_top, which may be NULL. Returns the number of frames.
  */
-uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
+uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], enum site_top *ret_top);
 /*
  * Like sites_stack, but also returns the words that determine the frames; ret_words may be NULL
  * (own_stack.h).
  */
-uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call,
-                           struct walk_words *ret_words);
+uint32_t sites_stack_words(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX],
+                           enum site_top *ret_top, struct walk_words *ret_words);
 /* Returns whether a stack leads through a probe class: what it allocates is not the program's. */
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*
@@ -113,6 +126,11 @@ int64_t sites_find(const char *signature, struct thread *self, const struct site
  */
 int64_t sites_line_of(int64_t number);
 struct site *sites_at(int64_t number); /* under the lock */
+/*
+ * An object was counted because the VM reported it, at a call that has no probe: what compiled code
+ * creates there, the VM does not report. Requires the lock.
+ */
+void sites_without_probe(int64_t number);
 void sites_lock(void);
 /*
  * Acquires the lock on threads of the program, which must not wait for long (patience.h). Returns

@@ -228,11 +228,20 @@ static void cut_live(struct site_row *r)
 }
 
 /*
- * Handles samples of sites that have no counts. With exact counts, a sample may find a stack before
- * a stack sample of its place's counter does; its objects are counted in another site of the same
- * class and method. All other samples are of objects that the VM itself or code that cannot be
- * instrumented allocated; their number is an estimate, and so is the number of live objects among
- * those that are counted but could not be tracked.
+ * Returns whether only the VM has reported what a site has counted, at calls that have no probe.
+ * Samples show what compiled code allocated there.
+ */
+static bool is_without_probe(const struct site *s)
+{
+    return s->allocated.objects < s->without_probe + 0.5;
+}
+
+/*
+ * Handles samples of sites that no probe has counted. With exact counts, a sample may find a stack
+ * before a stack sample of its place's counter does; its objects are counted in another site of the
+ * same class and method. All other samples are of objects that the VM itself or code without probes
+ * allocated; their number is an estimate, and so is the number of live objects among those that are
+ * counted but could not be tracked.
  */
 static int give_samples(JNIEnv *jni, struct site_rows *r)
 {
@@ -241,24 +250,26 @@ static int give_samples(JNIEnv *jni, struct site_rows *r)
     struct site_row *rows = r->rows.data;
     int error = 0;
     for (size_t i = 0; i < r->rows.len && !error; i++) {
-        if (rows[i].allocated.objects <= 0)
+        if (is_without_probe(&site_table.sites.data[i]))
             continue;
         error = map_put(&counted, place_of(jni, rows[i].site), 1);
     }
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         const struct site *s = &site_table.sites.data[rows[i].site];
-        bool uncounted =
-            s->allocated.objects <= 0 && !map_get(&counted, place_of(jni, rows[i].site));
+        bool uncounted = is_without_probe(s) && !map_get(&counted, place_of(jni, rows[i].site));
         if (s->sampled.objects <= 0 || !(uncounted || (s->allocated.objects > 0 && !s->tracked)))
             continue;
         rows[i].sampled = true;
-        rows[i].live = s->sampled_live;
-        rows[i].variance = s->sampled_variance;
-        if (uncounted) {
-            rows[i].allocated = s->sampled;
-            rows[i].estimated = true;
-            add(&r->estimated, &s->sampled);
+        if (!uncounted) {
+            rows[i].live = s->sampled_live;
+            rows[i].variance = s->sampled_variance;
+            continue;
         }
+        add(&rows[i].live, &s->sampled_live);
+        add(&rows[i].variance, &s->sampled_variance);
+        add(&rows[i].allocated, &s->sampled);
+        rows[i].estimated = true;
+        add(&r->estimated, &rows[i].allocated);
     }
     for (size_t i = 0; i < r->rows.len; i++)
         cut_live(&rows[i]);
