@@ -78,7 +78,12 @@ static void collections_json(const struct vm_view *w, struct json *j)
     json_key_u64(j, "longest_pause_ns", w->pause_longest_ns);
     json_key_u64(j, "allocated_bytes", w->allocated);
     json_key_string(j, "heap_note", w->heap_note);
-    json_key_u64(j, "old_generation_grown_bytes", w->v.figures[VM_OLD_GENERATION].grown);
+    const struct vm_figure *old = &w->v.figures[VM_OLD_GENERATION];
+    json_key(j, "old_generation_grown_bytes");
+    if (old->n)
+        json_u64(j, old->grown);
+    else
+        json_null(j);
     json_key_array(j, "causes");
     for (size_t i = 0; i < w->collections.len; i++) {
         const struct vm_group *g = &w->collections.data[i];

@@ -94,6 +94,9 @@ static const char *heap_note(const struct vm_activity *v)
     for (size_t i = 0; i < v->collections.len; i++) {
         const struct vm_collection *c = &v->collections.data[i];
         const char *name = vm_activity_text(v, c->name);
+        if (c->has_heap && strncmp(name, "Shenandoah", 10) == 0)
+            return "freed and allocated leave out what was allocated during the collections, which "
+                   "run concurrently with the program";
         if (c->has_heap && name[0] == 'Z')
             return "freed and allocated leave out what was allocated during the collections, which "
                    "run concurrently with the program; ZGC counts whole pages";

@@ -422,19 +422,24 @@ def of_arrays(version, out, n, *options):
         (17, "SerialGC", None),
         (17, "ParallelGC", None),
         (25, "G1GC", None),
+        (17, "ZGC", "leave out what was allocated during the collections"),
         (25, "ZGC", "leave out what was allocated during the collections"),
-        (25, "ShenandoahGC", None),
+        (17, "ShenandoahGC", "leave out what was allocated during the collections"),
+        (25, "ShenandoahGC", "leave out what was allocated during the collections"),
         (27, "ShenandoahGC", "leave out collections for which the VM's log does not show"),
     ],
 )
 def test_bytes_that_are_not_the_truth_say_so(version, option, note, tmp_path):
     """What is freed and allocated if the VM does not report the use of the heap at a collection:
-    JDK 8, except for G1; ZGC; and 27's Shenandoah.
+    JDK 8, except for G1; ZGC; and Shenandoah. Collectors without generations have no old one.
     """
     out, n = tmp_path / "vm.jfr", 1000
     collections = of_arrays(version, out, n, f"-XX:+Use{option}")
     table = lab.output("vm", out)
     assert (collections["heap_note"] is None) == (note is None), collections["heap_note"]
+    generations = option != "ShenandoahGC" and (version, option) != (17, "ZGC")
+    assert (collections["old_generation_grown_bytes"] is not None) == generations
+    assert generations or "old generation" not in table, table
     if option == "ShenandoahGC":
         # The cause has no figures of a reason such as "Free (91266K) is below ...", and
         # "System.gc()" is complete.

@@ -8,6 +8,7 @@
 #include "agent/capture/vm/cgroup.h"
 #include "agent/session/pace.h"
 #include "agent/vm/counters.h"
+#include "agent/vm/flags.h"
 
 #include <dirent.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { OLD_SPACES = 4 };
+/* ALWAYS_GENERATIONAL: since this JDK, ZGC has no other mode. */
+enum { OLD_SPACES = 4, ALWAYS_GENERATIONAL = 24 };
 
 /* In the order of the event's fields; the times of jdk.CompilerStatistics are in milliseconds. */
 enum counter {
@@ -74,11 +76,22 @@ static void find_counters(enum counter from)
         all.counters[c] = counter_number(counter_names[c]);
 }
 
+/*
+ * Returns whether the counters of generation 1 are those of an old generation. Collectors without
+ * generations count the whole heap there, and so does Shenandoah with generations.
+ */
+static bool has_old_generation(void)
+{
+    if (vm_flag("UseShenandoahGC") || vm_flag("UseEpsilonGC"))
+        return false;
+    return !vm_flag("UseZGC") || vm.version >= ALWAYS_GENERATIONAL || vm_flag("ZGenerational");
+}
+
 void figures_reset(void)
 {
     memset(&all, 0, sizeof(all));
     find_counters(0);
-    for (int i = 0; i < OLD_SPACES; i++) {
+    for (int i = 0; i < OLD_SPACES && has_old_generation(); i++) {
         char name[64];
         snprintf(name, sizeof(name), "sun.gc.generation.1.space.%d.used", i);
         all.old[i] = counter_number(name);
