@@ -48,6 +48,7 @@ class Text:
         self.totals = collections.defaultdict(list)
         self.sites, self.heaps, self.old = [], [], []
         self.site_orders, self.live_errors, self.not_counted = [], [], []
+        self.left_out = []
         self.waits, self.monitor_dumps = [], []
         self.wall = False
         if lines[0] != "count callee caller time":
@@ -78,6 +79,8 @@ class Text:
         elif m := re.fullmatch(rf"SITES BEGIN \(ordered by ([a-z ]+)\) {DATE}", line):
             self.site_orders.append(m[1])
             self.site_table()
+        elif line.startswith("LEFT OUT BEGIN "):
+            self.site_rest()
         elif line.startswith("NOT COUNTED BEGIN "):
             self.uncounted()
         elif line.startswith("LIVE ERRORS BEGIN "):
@@ -156,6 +159,13 @@ class Text:
             )
             assert rows[-1].trace in self.traces
         self.sites.append(rows)
+
+    def site_rest(self):
+        """Reads a section of ours: how many sites SITES does not list, their bytes and objects."""
+        (line,) = self.until("LEFT OUT END")
+        m = re.fullmatch(r"(\d+) sites?: (\d+) bytes? in (\d+) objects?", line)
+        assert m, line
+        self.left_out.append(tuple(map(int, m.groups())))
 
     def uncounted(self):
         """Returns a section of ours as (bytes, objects), or None if they are unknown."""

@@ -205,6 +205,15 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
     section_end(t);
 }
 
+void hprof_text_left_out(struct hprof_text *t, uint64_t sites, uint64_t bytes, uint64_t objects)
+{
+    line(t, "LEFT OUT BEGIN (what sites below the cutoff allocated)\n");
+    line(t, "%s: %s in %s\n", COUNT_TEXT(sites, "sites"), COUNT_TEXT(bytes, "bytes"),
+         COUNT_TEXT(objects, "objects"));
+    line(t, "LEFT OUT END\n");
+    section_end(t);
+}
+
 void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects)
 {
     line(t, "NOT COUNTED BEGIN (what the VM itself and code that cannot be changed allocated)\n");

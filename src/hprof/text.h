@@ -61,6 +61,11 @@ void hprof_text_sites_begin(struct hprof_text *t, const char *order, time_t when
 void hprof_text_site(struct hprof_text *t, const struct hprof_text_site *site);
 void hprof_text_sites_end(struct hprof_text *t);
 /*
+ * Writes a section that we add after SITES: the number of sites below the cutoff, and what they
+ * have allocated.
+ */
+void hprof_text_left_out(struct hprof_text *t, uint64_t sites, uint64_t bytes, uint64_t objects);
+/*
  * Write a section that we add after SITES: the standard errors of live figures that are estimates,
  * by rank in SITES, and at its end that of all live bytes (all_bytes). `below` is the number of
  * sites whose live bytes are not above their error, and below_bytes the sum of these bytes.

@@ -12,7 +12,7 @@ struct reader {
     struct hprof_text_summary summary;
     VEC(struct hprof_item_frame) frames;
     struct hprof_text_item trace; /* the TRACE whose frames are being read */
-    bool in_trace, in_sites, in_old, in_heap, in_ranked, in_monitors, wall;
+    bool in_trace, in_sites, in_left_out, in_old, in_heap, in_ranked, in_monitors, wall;
     enum hprof_ranked ranked;
     uint64_t heap_objects, heap_bytes;
     int (*item)(void *ctx, const struct hprof_text_item *item);
@@ -267,6 +267,18 @@ static int read_site(struct reader *r)
         r->in_sites = true;
         return give(r, &i);
     }
+    if (skip(&s, "LEFT OUT BEGIN ")) {
+        r->in_left_out = true;
+        return 1;
+    }
+    if (r->in_left_out) {
+        r->in_left_out = false;
+        i.kind = HPROF_ITEM_LEFT_OUT;
+        return number(&s, 10, &i.count) && (skip(&s, " sites: ") || skip(&s, " site: ")) &&
+                       number(&s, 10, &i.total)
+                   ? give(r, &i)
+                   : 0;
+    }
     if (!r->in_sites)
         return 0;
     if (skip(&s, "SITES END")) {
@@ -413,7 +425,7 @@ int hprof_text_read(const void *text, size_t len,
     }
     while (e > 0 && next_line(&r))
         e = read_line(&r);
-    r.summary.cut |= r.in_sites || r.in_ranked || r.in_heap || r.in_monitors;
+    r.summary.cut |= r.in_sites || r.in_left_out || r.in_ranked || r.in_heap || r.in_monitors;
     if (e > 0)
         e = end_trace(&r);
     vec_release(&r.frames);

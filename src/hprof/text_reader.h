@@ -21,6 +21,7 @@ enum hprof_item_kind {
     HPROF_ITEM_SITES_BEGIN,  /* name: the order */
     HPROF_ITEM_SITE,         /* site */
     HPROF_ITEM_SITES_END,
+    HPROF_ITEM_LEFT_OUT,   /* count (sites), total (bytes): what SITES does not list */
     HPROF_ITEM_OLD_BEGIN,  /* cpu=old has no end */
     HPROF_ITEM_OLD,        /* count, name (callee), caller (empty: unknown), total (ms) */
     HPROF_ITEM_WAIT,       /* name (descriptor), time_ms (timeout), thread (0: unknown) */

@@ -164,6 +164,9 @@ static int add_item(void *context, const struct hprof_text_item *item)
         vec_clear(&r->l->profile->series[PROFILE_ALLOCATION].samples);
         r->l->profile->series[PROFILE_ALLOCATION].listed_only = true;
         return 0;
+    case HPROF_ITEM_LEFT_OUT:
+        r->l->profile->series[PROFILE_ALLOCATION].listed_only = false;
+        return load_unlisted(r->l->profile, PROFILE_ALLOCATION, item->total);
     case HPROF_ITEM_SITE:
         return load_hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION,
                                  item->site.alloc_bytes, item->site.trace);

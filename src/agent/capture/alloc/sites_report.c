@@ -62,6 +62,21 @@ static void write_text_errors(struct hprof_text *t, const struct site_rows *r, s
     hprof_text_live_errors_end(t, rows, sites_rounded(below), sites_rounded(sites_error_of_all(r)));
 }
 
+/* Writes how much the rows after the first n have. */
+static void write_left_out(struct hprof_text *t, const struct site_rows *r, size_t n)
+{
+    struct estimate sum = {0};
+    uint64_t sites = 0;
+    for (size_t i = n; i < r->rows.len; i++) {
+        if (r->rows.data[i].allocated.bytes <= 0)
+            continue;
+        sites++;
+        sum.objects += r->rows.data[i].allocated.objects;
+        sum.bytes += r->rows.data[i].allocated.bytes;
+    }
+    hprof_text_left_out(t, sites, sites_rounded(sum.bytes), sites_rounded(sum.objects));
+}
+
 static void write_text(struct session *s, const struct site_rows *r, size_t n,
                        const struct hprof_heap_totals *all)
 {
@@ -86,6 +101,7 @@ static void write_text(struct session *s, const struct site_rows *r, size_t n,
                     site.alloc_bytes, site.alloc_objects, name});
     }
     hprof_text_sites_end(&t);
+    write_left_out(&t, r, n);
     write_text_errors(&t, r, n);
     if (r->estimated.objects >= 0.5)
         hprof_text_not_counted(&t, sites_rounded(r->estimated.bytes),
@@ -201,6 +217,31 @@ static double order_bytes(const struct site_rows *r, size_t i)
                             : sites_certain_bytes(&r->rows.data[i]);
 }
 
+/*
+ * Moves the rows that a report lists to the front, in their order, and returns their number: those
+ * whose live or allocated bytes reach the cutoff. A site that allocates much and keeps nothing is
+ * listed too.
+ */
+static size_t choose_rows(struct site_rows *r, double cutoff, const struct hprof_heap_totals *all)
+{
+    double whole = (double)(r->by_allocation ? all->alloc_bytes : all->live_bytes);
+    struct site_row *left = calloc(r->rows.len + 1, sizeof(*left));
+    size_t kept = 0, n_left = 0;
+    for (size_t i = 0; left && i < r->rows.len; i++) {
+        struct site_row row = r->rows.data[i];
+        double bytes = row.allocated.bytes;
+        if (bytes > 0 &&
+            (order_bytes(r, i) >= cutoff * whole || bytes >= cutoff * (double)all->alloc_bytes))
+            r->rows.data[kept++] = row;
+        else
+            left[n_left++] = row;
+    }
+    if (n_left)
+        memcpy(r->rows.data + kept, left, n_left * sizeof(*left));
+    free(left);
+    return kept;
+}
+
 static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
                          sites_settle *settle)
 {
@@ -210,12 +251,8 @@ static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double 
         error = sites_merge_rows(s, jni, &r);
     sites_know_errors(&r);
     struct hprof_heap_totals all = sites_totals(&r);
-    double whole = (double)(r.by_allocation ? all.alloc_bytes : all.live_bytes);
     sites_sort(&r);
-    size_t kept = 0;
-    while (kept < r.rows.len && order_bytes(&r, kept) >= cutoff * whole &&
-           r.rows.data[kept].allocated.bytes > 0)
-        kept++;
+    size_t kept = choose_rows(&r, cutoff, &all);
     if (error)
         session_message(s, "heap=sites: no memory for a report");
     else if (s->out.format->events)
