@@ -16,6 +16,9 @@
 
 enum { TYPES_MAX = 5 };
 
+/* Waits that have not ended. Only those of threads that are blocked at monitors count. */
+#define WAITING "jvmscope.Waiting"
+
 /*
  * The events that a recording should contain, given its options (jdk.ActiveSetting). value: the
  * option's value; NULL means any but "n". Captures that always record something have no row.
@@ -46,7 +49,7 @@ static const struct asked {
     {"live", NULL, {"jvmscope.AllocationSite"}, {"holds no live objects", NULL}},
     {"monitor",
      NULL,
-     {"jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark"},
+     {"jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark", WAITING},
      {"holds no waits for monitors", "there was no contention"}},
     {"trace",
      NULL,
@@ -77,14 +80,21 @@ static const struct asked {
 /* Returns true when the recording contains an event of one of the types, or cannot be read. */
 static bool has_any(struct recording *r, const char *const types[TYPES_MAX])
 {
+    enum { ANY = 1, OPEN_WAIT };
+
     struct rec_select wanted[TYPES_MAX + 1] = {0};
     struct rec_event e;
+    int more;
     for (int i = 0; i < TYPES_MAX && types[i]; i++)
-        wanted[i] = (struct rec_select){types[i], 1};
+        wanted[i] = (struct rec_select){types[i], strcmp(types[i], WAITING) == 0 ? OPEN_WAIT : ANY};
     if (recording_select(r, wanted) < 0)
         return true;
     recording_rewind(r);
-    return recording_next(r, &e) != 0;
+    do
+        more = recording_next(r, &e);
+    while (more > 0 && e.tag == OPEN_WAIT &&
+           strcmp(rec_string(&e.object, "kind", ""), "monitor") != 0);
+    return more != 0;
 }
 
 /*

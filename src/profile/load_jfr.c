@@ -22,6 +22,7 @@ enum tag {
     ALLOCATION_IN_TLAB,
     ALLOCATION_OUTSIDE,
     MONITOR_ENTER,
+    WAITING,
     CALL_TIMES,
     CALL_TIMES_LEFT,
     CALL_TIMES_TOTAL,
@@ -44,6 +45,7 @@ static const struct rec_select wanted[] = {
     {"jdk.ObjectAllocationInNewTLAB", ALLOCATION_IN_TLAB},
     {"jdk.ObjectAllocationOutsideTLAB", ALLOCATION_OUTSIDE},
     {"jdk.JavaMonitorEnter", MONITOR_ENTER},
+    {"jvmscope.Waiting", WAITING},
     {"jvmscope.CallTimes", CALL_TIMES},
     {"jvmscope.CallTimesLeft", CALL_TIMES_LEFT},
     {"jvmscope.CallTimesTotal", CALL_TIMES_TOTAL},
@@ -125,8 +127,8 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns)
     return time_ns;
 }
 
-static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64_t node,
-                      int64_t thread, uint64_t weight)
+int load_sample(struct reading *r, enum kind kind, int64_t start_ns, int64_t node, int64_t thread,
+                uint64_t weight)
 {
     if (thread < 0 || node < 0)
         return -ENOMEM;
@@ -141,32 +143,12 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
                : sums_add(to, &s, of, &spread);
 }
 
-/*
- * Reduces a wait for a lock to what lies in the recording and in the selected part, as the monitor
- * statistics do (analysis/monitor_stats.c). A wait that lies outside is left as it is. Returns
- * false for a wait that was over before the part that the file is.
- */
-static bool clip_wait(const struct reading *r, int64_t *start_ns, uint64_t *weight)
-{
-    int64_t start = *start_ns, end = start + (int64_t)MIN(*weight, (uint64_t)INT64_MAX / 4);
-    int64_t from = r->start_ns + (int64_t)MIN(r->how.from_ns, (uint64_t)INT64_MAX / 4);
-    int64_t to = r->ceiling_ns;
-    if (r->how.to_ns)
-        to = MIN(to, r->start_ns + (int64_t)MIN(r->how.to_ns, (uint64_t)INT64_MAX / 4));
-    if (end <= from || start >= to)
-        return end >= r->start_ns || r->ceiling_ns == INT64_MAX;
-    *start_ns = MAX(start, from);
-    *weight = (uint64_t)(MIN(end, to) - *start_ns);
-    return true;
-}
-
 static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
                uint64_t weight)
 {
-    int64_t start_ns = row->start_ns;
-    if (kind == LOCKS && !clip_wait(r, &start_ns, &weight))
-        return 0;
-    return add_sample(r, kind, start_ns, node, load_thread_of_row(r, row), weight);
+    int64_t start_ns = row->start_ns, thread = load_thread_of_row(r, row);
+    int counts = kind == LOCKS ? load_wait_ended(r, thread, &start_ns, &weight) : 1;
+    return counts <= 0 ? counts : load_sample(r, kind, start_ns, node, thread, weight);
 }
 
 static enum kind kind_of(enum tag tag)
@@ -230,8 +212,6 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         }
         uint64_t weight = s->weight;
         int64_t start_ns = s->start_ns;
-        if (kind == LOCKS && !clip_wait(r, &start_ns, &weight))
-            continue;
         if (kind == SAMPLED)
             r->allocated.sampled_ns = MAX(r->allocated.sampled_ns, s->start_ns);
         if (kind == TIMED) {
@@ -239,6 +219,8 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
             weight = 1;
         }
         int64_t thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
+        if (kind == LOCKS && (e = load_wait_ended(r, thread, &start_ns, &weight)) <= 0)
+            continue;
         bool simple = tally && thread >= 0 && r->names.of_thread.data[thread].counts;
         if (simple && tally_add(tally, s->stack, weight)) {
             latest_ns = MAX(latest_ns, start_ns);
@@ -246,7 +228,7 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
             continue;
         }
         int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack);
-        e = add_sample(r, kind, start_ns, node, thread, weight);
+        e = load_sample(r, kind, start_ns, node, thread, weight);
         if (simple && e >= 0)
             e = tally_know(tally, s->stack, (uint32_t)node);
     }
@@ -402,6 +384,8 @@ static int read_row(struct reading *r, const struct rec_row *row)
                                           0));
     case MONITOR_ENTER:
         return add(r, LOCKS, row, load_node_of_row(r, row), (uint64_t)row->duration_ns);
+    case WAITING:
+        return load_wait_in_progress(r, row);
     case LOST:
         r->p->lost_any = true;
         return 0;
@@ -510,6 +494,11 @@ static int read_all_events(struct reading *r, struct recording *recording)
     r->p->only_samples = r->p->types_known = more == 0;
     if (more == 0)
         more = rec_rows_each_type(rows, add_type, r->p);
+    if (more == 0 && r->waits.len) {
+        struct rec_info info;
+        recording_info(recording, &info);
+        more = load_open_waits(r, info.end_ns);
+    }
     int queued = load_queue_end(&r->queue);
     more = more < 0 ? more : queued;
     return more < 0 ? more : settle(r);
@@ -592,5 +581,6 @@ int load_jfr(struct load *l)
     vec_release(&r.parts);
     vec_release(&r.call_times);
     map_release(&r.pending);
+    vec_release(&r.waits);
     return e;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reading a flight recording into a profile, inside profile/: load_jfr.c reads samples and what
- * the recorder says of itself, load_jfr_exact.c exact calls and allocation sites, whose events hold
- * differences.
+ * the recorder says of itself, load_jfr_waits.c waits for monitors, load_jfr_exact.c exact calls
+ * and allocation sites, whose events hold differences.
  */
 #pragma once
 
@@ -71,6 +71,13 @@ struct load_site_part {
     bool estimated, uncollected;
 };
 
+/* What is known of a thread's waits for monitors. */
+struct load_wait {
+    int64_t start_ns; /* of the last wait that was reported while it went on; 0: none was */
+    int64_t ended_ns; /* of the last wait that has ended: when it began */
+    uint32_t node;    /* the stack of the former */
+};
+
 /* Sums over the threads of a site: the squares of the errors, and how many threads have a mark. */
 struct load_site_sum {
     double objects_squares, bytes_squares;
@@ -110,6 +117,8 @@ struct reading {
      * add_change()
      */
     struct map pending;
+    VEC(struct load_wait) waits; /* by the number of the thread */
+    int64_t waits_end_ns;        /* when the last wait for a monitor ended */
 };
 
 /* ---- load_jfr.c */
@@ -128,6 +137,36 @@ int64_t load_thread_of_row(struct reading *r, const struct rec_row *row) must_ch
  * earlier, such as a wait for a lock. Extends the profile's duration to this time.
  */
 uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
+
+/*
+ * Adds a sample of a kind. node and thread: as the functions above return them, which may be an
+ * error. Returns 0 or a negative errno.
+ */
+int load_sample(struct reading *r, enum kind kind, int64_t start_ns, int64_t node, int64_t thread,
+                uint64_t weight) must_check;
+
+/* ---- load_jfr_waits.c */
+
+/*
+ * Notes a wait for a monitor that has ended, and reduces it to what lies in the recording and in
+ * the selected part, as the monitor statistics do (analysis/monitor_stats.c). A wait that lies
+ * outside is left as it is. Returns 1, 0 for a wait that does not count because it was over before
+ * the part that the file is, or a negative errno.
+ */
+int load_wait_ended(struct reading *r, int64_t thread, int64_t *start_ns,
+                    uint64_t *weight) must_check;
+
+/*
+ * Notes a wait that was reported while it went on (jvmscope.Waiting), if it is for a monitor.
+ * Returns 0 or a negative errno.
+ */
+int load_wait_in_progress(struct reading *r, const struct rec_row *row) must_check;
+
+/*
+ * Adds the waits for monitors that have not ended when the recording does, up to its end. Call it
+ * when all events are read. Returns 0 or a negative errno.
+ */
+int load_open_waits(struct reading *r, int64_t end_ns) must_check;
 
 /* ---- load_jfr_exact.c */
 

@@ -291,6 +291,7 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->plain = at->plain;
     w->was_short = *ret_ns < BUDGET_SHORT_NS;
     seqlock_stamp_set(&at->start, 0);
+    ret->reported = at->reported;
     delays_wait_ends(w, start + *ret_ns, *ret_ns);
     return true;
 }
@@ -302,7 +303,7 @@ bool wait_is_plain(const struct waiter *w)
 
 bool wait_left_out(const struct wait *was, uint64_t ns)
 {
-    if (!was->plain || ns >= BUDGET_SHORT_NS)
+    if (!was->plain || was->reported || ns >= BUDGET_SHORT_NS)
         return false;
     jfr_lose(thread_capture.jfr, LOSS_BUDGET_WAITS, 1);
     return true;

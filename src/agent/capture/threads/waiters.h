@@ -155,8 +155,9 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
 /*
  * To stay within the budget: wait_is_plain returns whether only the times of a wait that begins are
  * kept, wait_left_out whether a wait that has ended, after ns, is left out altogether, which it
- * counts as a loss, and wait_lacks whether one that is not left out lacks its stack or its object
- * although it was long: these can be read when it has ended.
+ * counts as a loss (never one that was reported: it would seem to go on), and wait_lacks whether
+ * one that is not left out lacks its stack or its object although it was long: these can be read
+ * when it has ended.
  */
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);

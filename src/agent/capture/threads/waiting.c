@@ -84,11 +84,13 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
                             .owner = at->owner,
                             .timeout = at->timeout,
                             .object = at->object};
+        /* Set first, so that a wait which ends meanwhile is not left out. */
+        at->reported = true;
         if (seqlock_stamp_holds(&at->start, start) &&
-            threads_put_waiting(w->id, (enum wait_kind)k, &copy)) {
-            at->reported = true;
+            threads_put_waiting(w->id, (enum wait_kind)k, &copy))
             t->reported++;
-        }
+        else
+            at->reported = false;
     }
 }
 

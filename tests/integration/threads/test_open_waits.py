@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waits for monitors that have not ended when the recording does count in every output."""
+import subprocess
+import time
+
+import pytest
+
+import lab
+import outputs
+
+HELD, SHARED = "OpenBlocks.want", "OpenBlocks.take"
+
+
+def recorded(jdk, kind, out):
+    """Runs OpenBlocks; returns for how many ms its threads were blocked at each monitor, at least
+    and at most.
+    """
+    done = jdk.run(
+        lab.BUILD / "jvmscope",
+        *("run", "--monitors", "-o", out, "--", "java"),
+        *(["-Djdk.virtualThreadScheduler.parallelism=6"] if kind == "virtual" else []),
+        *("-cp", lab.compiled("OpenBlocks"), "OpenBlocks", kind, 5, 1000),
+    )
+    assert done.returncode == 0, done.stderr
+    ready, truth = done.stdout.splitlines()
+    entered, blocked, least, most, at = map(int, truth.split())
+    assert ready == "ready" and entered == 15 and blocked >= 600 and least >= 2000
+    after = time.time() * 1000 - at  # until the VM has ended, in which both are still blocked
+    return {SHARED: (blocked, blocked), HELD: (least, most + 2 * after)}
+
+
+def check(ms, truth):
+    """The program's clock runs a little longer than a wait; the JDK's own methods may be blocked,
+    too.
+    """
+    for method, (least, most) in truth.items():
+        assert 0.9 * least - 20 <= ms[method] <= most + 2, (ms, truth)
+
+
+def locks(path):
+    table = lab.read_json("report", "--json", "--metric", "locks", "-n", 1000, path)["locks"]
+    found = {m["method"]: m["self"] / 1e6 for m in table["methods"] if m["self"]}
+    assert table["total"] / 1e6 == pytest.approx(sum(found.values()), abs=0.001)
+    return found
+
+
+def monitors(path):
+    """What `threads monitors` says of the program's own monitors."""
+    names = {"OpenBlocks$Held": HELD, "OpenBlocks$Shared": SHARED}
+    return {
+        names[c["class"]]: c["blocks"]["total_ns"] / 1e6
+        for c in lab.read_json("threads", "monitors", "--json", path)["classes"]
+        if c["class"] in names
+    }
+
+
+def check_outputs(jdk, kind, tmp_path):
+    """Checks each output that has the time at monitors by stack."""
+    out = tmp_path / "o.jfr"
+    truth = recorded(jdk, kind, out)
+    check(locks(out), truth)
+    assert {n: ms for n, ms in locks(out).items() if n in truth} == pytest.approx(
+        monitors(out), abs=0.001
+    )
+    for extension in ("pb.gz", "collapsed", "otlp", "jfr", "html"):
+        to = tmp_path / f"to.{extension}"
+        only = [] if extension == "jfr" else ["--metric", "locks"]
+        done = lab.jvmscope("convert", *only, "-o", to, out)
+        assert done.returncode == 0, done.stderr
+        if extension == "html":
+            data = outputs.page(to)
+            table = next(m for m in data["metrics"] if m["name"] == "locks")
+            check(
+                {n: w / 1e6 for n, w in outputs.page_weights(data, table).own.items() if w}, truth
+            )
+        else:
+            check(locks(to), truth)
+
+
+@pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
+def test_waits_that_outlast_the_recording_count(jdk, tmp_path):
+    check_outputs(jdk, "platform", tmp_path)
+
+
+@pytest.mark.jdks(25, slow=(21, 27))
+def test_waits_of_virtual_threads_that_outlast_the_recording_count(jdk, tmp_path):
+    check_outputs(jdk, "virtual", tmp_path)
+
+
+@pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
+def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
+    """They begin before it, and end after it."""
+    process = jdk.start_java(
+        "OpenBlocks", "platform", 0, 0, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        out = tmp_path / "o.jfr"
+        done = lab.jvmscope("attach", "-t", "1s", "--monitors", "-o", out, process.pid)
+        assert done.returncode == 0 and "contention" not in done.stderr, done.stderr
+        span = lab.read_json("report", "--json", out)["span_ns"] / 1e6
+        assert locks(out) == {HELD: pytest.approx(2 * span, rel=0.02)}
+        assert monitors(out) == pytest.approx(locks(out), abs=0.001)
+    finally:
+        process.kill()
+        process.communicate()
