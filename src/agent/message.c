@@ -226,8 +226,7 @@ static void answer(const struct message *m, const struct buf *more, const struct
     else
         buf_printf(&out, "ok\n");
     buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
-    bool asks = strcmp(m->verb, "status") == 0 || strcmp(m->verb, "ending") == 0;
-    session_status(&out, m->result == 0 && !asks);
+    session_status(&out, m->result == 0 && strcmp(m->verb, "status") != 0);
     if (m->result == 0 && more->len)
         buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
     _cleanup_close_ int fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);

@@ -113,6 +113,7 @@ static struct {
     char path[PATH_MAX], why[600];
     int error;
     bool unreported; /* no command ended the session, and its result has not been reported yet */
+    struct buf messages; /* of its end, for the command that ended it */
 } last;
 
 /* Closes the output and reports the result. */
@@ -144,6 +145,9 @@ static int finish(struct session *s, JNIEnv *jni)
     thread_notes_write(s);
     int r = close_output(s, has_run);
     session_now = NULL;
+    buf_release(&last.messages);
+    last.messages = BUF(32768);
+    session_put_messages(s, &last.messages, true);
     free_session(s);
     own_stack_release();
     class_watch_stop();
@@ -554,6 +558,10 @@ void session_status(struct buf *out, bool reports)
         buf_printf(out, "last_file %s\n", last.path);
     if (!s && last.error)
         buf_printf(out, "last_error %s\n", last.why);
+    if (!s && reports) {
+        buf_bytes(out, last.messages.data, last.messages.len);
+        buf_release(&last.messages);
+    }
     if (s) {
         buf_printf(out, "file %s\nformat %s\noptions %s\nelapsed_ns %llu\n", s->out.path,
                    s->out.format->letter, s->text, (unsigned long long)(now_ns() - s->started_ns));

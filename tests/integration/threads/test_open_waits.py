@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waits for monitors that have not ended when the recording does count in every output."""
+import re
 import subprocess
 import time
 
 import pytest
 
+import hproftext
 import lab
 import outputs
 
@@ -87,6 +89,27 @@ def test_waits_of_virtual_threads_that_outlast_the_recording_count(jdk, tmp_path
     check_outputs(jdk, "virtual", tmp_path)
 
 
+def check_monitor_time(jdk, kind, tmp_path):
+    out = tmp_path / "o.hprof.txt"
+    truth = recorded(jdk, kind, out)
+    text = hproftext.Text(out)
+    (rows,), (total,) = text.ranked["MONITOR TIME"], text.totals["MONITOR TIME"]
+    tops = {r.trace: text.traces[r.trace][0][0] for r in rows}
+    assert {(tops[r.trace], r.count) for r in rows} >= {(SHARED, 15), (HELD, 2)}
+    check({tops[r.trace]: r.self / 100 * total for r in rows}, truth)
+
+
+@pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
+def test_waits_that_outlast_the_recording_are_in_monitor_time(jdk, tmp_path):
+    check_monitor_time(jdk, "platform", tmp_path)
+
+
+@pytest.mark.jdks(25, slow=(21, 27))
+def test_waits_of_virtual_threads_are_in_monitor_time(jdk, tmp_path):
+    """From JDK 24 on they continue with another carrier."""
+    check_monitor_time(jdk, "virtual", tmp_path)
+
+
 @pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
 def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
     """They begin before it, and end after it."""
@@ -101,6 +124,10 @@ def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
         span = lab.read_json("report", "--json", out)["span_ns"] / 1e6
         assert locks(out) == {HELD: pytest.approx(2 * span, rel=0.02)}
         assert monitors(out) == pytest.approx(locks(out), abs=0.001)
+        text = tmp_path / "o.hprof.txt"
+        done = lab.jvmscope("attach", "-t", "1s", "--monitors", "-o", text, process.pid)
+        lacks = re.search(r"MONITOR TIME lacks (\d+) ms of 2 threads", done.stderr)
+        assert lacks and 1900 <= int(lacks[1]) <= 4000, done.stderr
     finally:
         process.kill()
         process.communicate()

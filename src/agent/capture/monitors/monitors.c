@@ -11,7 +11,9 @@
 #include "agent/stacks/names.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/shown_class.h"
+#include "agent/vm/virtual_list.h"
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
 
@@ -35,10 +37,19 @@ struct wait_line {
     bool over;
 };
 
-/* What a thread is doing, by its index in the thread table; written only by the thread itself. */
+/*
+ * What a thread is doing. The thread itself writes it, but a dump counts the time for which a
+ * thread has been blocked so far.
+ */
 struct activity {
-    uint64_t since_ns;
-    uint32_t site; /* site + 1; 0: none */
+    /*
+     * Since when it is blocked, in ns, shifted left by one; the lowest bit is set once a dump has
+     * counted it. 0: it is not blocked. Written after `site`.
+     */
+    _Atomic uint64_t since;
+    _Atomic uint32_t site; /* site + 1; 0: none */
+    /* It was blocked when the recording began; its site is known when it has the monitor. */
+    _Atomic bool early;
     uint64_t wait_ns;
 };
 
@@ -52,7 +63,13 @@ static struct {
     struct strpool keys;
     struct strpool classes;    /* JVM descriptors */
     struct site *sites;        /* MAX_SITES of them; keys.strings.len are in use */
-    struct activity *activity; /* THREADS_MAX */
+    struct activity *activity; /* of platform threads: THREADS_MAX, by index in the thread table */
+    /*
+     * Java ids of virtual threads that are blocked or wait, to struct activity *. From JDK 24 on
+     * such a thread may go on with another carrier. Requires the lock.
+     */
+    struct map virtual;
+    jfieldID tid;
     VEC(struct wait_line) waits;
     _Atomic uint64_t entered, waited, lost;
 } monitors;
@@ -84,6 +101,7 @@ static int load(struct session *s, struct buf *why)
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    monitors.tid = vm_field(jni, "java/lang/Thread", "tid", "J");
     return option_on(&s->options, OPT_PARK) ? park_on(jni, why) : 0;
 }
 
@@ -97,6 +115,10 @@ static void release(struct session *s)
     monitors.on = false;
     free(monitors.sites);
     free(monitors.activity);
+    uint64_t id, activity;
+    for (size_t i = 0; map_next(&monitors.virtual, &i, &id, &activity);)
+        free((void *)(uintptr_t)activity);
+    map_release(&monitors.virtual);
     strpool_release(&monitors.keys);
     strpool_release(&monitors.classes);
     vec_release(&monitors.waits);
@@ -151,36 +173,164 @@ uint32_t monitors_site(JNIEnv *jni, jobject monitor, const struct thread *self, 
     return site < 0 ? 0 : (uint32_t)site + 1;
 }
 
-void monitors_blocked(uint32_t site, uint64_t ns)
+static void add_blocked(uint32_t site, bool count, uint64_t ns)
 {
     if (!site) {
-        monitors.lost++;
+        monitors.lost += count;
         return;
     }
-    atomic_fetch_add_explicit(&monitors.sites[site - 1].count, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&monitors.sites[site - 1].count, count, memory_order_relaxed);
     atomic_fetch_add_explicit(&monitors.sites[site - 1].ns, ns, memory_order_relaxed);
-    monitors.entered++;
+    monitors.entered += count;
+}
+
+void monitors_blocked(uint32_t site, uint64_t ns)
+{
+    add_blocked(site, true, ns);
+}
+
+/* ---- threads that are blocked or wait ---- */
+
+/*
+ * Returns what a virtual thread is doing; NULL when that is unknown. add: it begins to do
+ * something.
+ */
+static struct activity *virtual_activity(JNIEnv *jni, jthread thread, bool add)
+{
+    if (!monitors.tid)
+        return NULL;
+    uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, monitors.tid);
+    struct activity *d = NULL;
+    pthread_mutex_lock(&lock);
+    const uint64_t *slot = map_get(&monitors.virtual, id);
+    if (slot) {
+        d = (struct activity *)(uintptr_t)*slot;
+    } else if (add) {
+        d = calloc(1, sizeof(*d));
+        if (!d || map_put(&monitors.virtual, id, (uint64_t)(uintptr_t)d) < 0) {
+            free(d);
+            d = NULL;
+            monitors.lost++;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
+static struct activity *activity_of(JNIEnv *jni, jthread thread, const struct thread *self,
+                                    bool add)
+{
+    return thread_is_virtual(jni, thread) ? virtual_activity(jni, thread, add)
+                                          : &monitors.activity[thread_index(self)];
+}
+
+/* Forgets a virtual thread that is neither blocked nor waits any more. */
+static void activity_ends(JNIEnv *jni, jthread thread, struct activity *d)
+{
+    if (atomic_load(&d->since) || d->wait_ns || !thread_is_virtual(jni, thread))
+        return;
+    uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, monitors.tid);
+    pthread_mutex_lock(&lock);
+    map_remove(&monitors.virtual, id);
+    pthread_mutex_unlock(&lock);
+    free(d);
+}
+
+/* Threads that were blocked when the recording began and still are. */
+struct early {
+    uint32_t threads;
+    uint64_t ns;
+};
+
+/* Counts the time up to now, so that a dump has the waits that have not ended. */
+static void count_so_far(struct activity *d, struct early *early)
+{
+    uint64_t since = atomic_load(&d->since), now = now_ns();
+    uint32_t site = atomic_load(&d->site);
+    if (!since || now <= since >> 1)
+        return;
+    if (atomic_load(&d->early)) {
+        early->threads++;
+        early->ns += now - (since >> 1);
+    } else if (atomic_compare_exchange_strong(&d->since, &since, now << 1 | 1)) {
+        add_blocked(site, !(since & 1), now - (since >> 1));
+    }
+}
+
+static void count_all_so_far(struct session *s)
+{
+    uint64_t id, activity;
+    struct early early = {0};
+    for (uint32_t i = 0; i < threads_used(); i++)
+        count_so_far(&monitors.activity[i], &early);
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; map_next(&monitors.virtual, &i, &id, &activity);)
+        count_so_far((struct activity *)(uintptr_t)activity, &early);
+    pthread_mutex_unlock(&lock);
+    if (early.threads)
+        session_warn(s,
+                     "monitor=y: MONITOR TIME lacks %llu ms of %u thread%s that %s been blocked "
+                     "since before the recording began: this VM does not say at which monitors",
+                     (unsigned long long)((early.ns + NS_PER_MS / 2) / NS_PER_MS), early.threads,
+                     early.threads == 1 ? "" : "s", early.threads == 1 ? "has" : "have");
+}
+
+static bool is_blocked(jthread thread)
+{
+    jint state = 0;
+    return (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE &&
+           state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER;
+}
+
+/* Notes the platform threads that are blocked already: they post no event until they have entered.
+ */
+static void later(struct session *s, JNIEnv *jni)
+{
+    jthread *threads = NULL;
+    jint n = 0;
+    if (!vm.late || (*vm.ti)->GetAllThreads(vm.ti, &n, &threads) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        struct thread *t = is_blocked(threads[i]) ? threads_find(jni, threads[i]) : NULL;
+        struct activity *d = t && !t->own ? &monitors.activity[thread_index(t)] : NULL;
+        uint64_t since = now_ns() << 1, none = 0;
+        if (d && !atomic_load(&d->since)) {
+            atomic_store(&d->early, true);
+            if (!atomic_compare_exchange_strong(&d->since, &none, since))
+                atomic_store(&d->early, false); /* it is blocked anew, and has posted that */
+            else if (!is_blocked(threads[i]))
+                /* It has entered meanwhile, so no event ends this. */
+                atomic_compare_exchange_strong(&d->since, &since, 0);
+        }
+        (*jni)->DeleteLocalRef(jni, threads[i]);
+    }
+    vm_free(threads);
 }
 
 static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
     uint64_t since = now_ns(); /* the time for walking the stack counts as blocked time */
-    if (!self || self->own)
+    struct activity *d = self && !self->own ? activity_of(jni, thread, self, true) : NULL;
+    if (!d)
         return;
-    struct activity *d = &monitors.activity[thread_index(self)];
-    d->site = monitors_site(jni, monitor, self, 0);
-    d->since_ns = since;
+    atomic_store(&d->site, monitors_site(jni, monitor, self, 0));
+    atomic_store(&d->early, false);
+    atomic_store(&d->since, since << 1);
 }
 
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
-    struct activity *d = self ? &monitors.activity[thread_index(self)] : NULL;
-    if (!d || !d->since_ns)
+    struct activity *d = self ? activity_of(jni, thread, self, false) : NULL;
+    uint64_t since = d ? atomic_exchange(&d->since, 0) : 0;
+    if (!since)
         return;
-    monitors_blocked(d->site, now_ns() - d->since_ns);
-    d->since_ns = 0;
+    uint64_t ns = now_ns() - (since >> 1);
+    uint32_t site = atomic_exchange(&d->early, false) ? monitors_site(jni, monitor, self, 0)
+                                                      : atomic_load(&d->site);
+    add_blocked(site, !(since & 1), ns);
+    activity_ends(jni, thread, d);
 }
 
 static void add_wait(JNIEnv *jni, const struct thread *self, jobject object, int64_t ms, bool over)
@@ -199,7 +349,9 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     struct thread *self = threads_self(jni);
     if (!self || self->own)
         return;
-    monitors.activity[thread_index(self)].wait_ns = now_ns();
+    struct activity *d = activity_of(jni, thread, self, true);
+    if (d)
+        d->wait_ns = now_ns();
     add_wait(jni, self, object, timeout, false);
 }
 
@@ -207,13 +359,14 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
                               jboolean timed_out)
 {
     struct thread *self = threads_self(jni);
-    struct activity *d = self ? &monitors.activity[thread_index(self)] : NULL;
+    struct activity *d = self ? activity_of(jni, thread, self, false) : NULL;
     if (!d || !d->wait_ns)
         return;
     monitors.waited++;
     add_wait(jni, self, object, (int64_t)((now_ns() - d->wait_ns + NS_PER_MS / 2) / NS_PER_MS),
              true);
     d->wait_ns = 0;
+    activity_ends(jni, thread, d);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -323,6 +476,7 @@ static void write_times(struct session *s, struct ranked *rows, size_t n)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
+    count_all_so_far(s);
     pthread_mutex_lock(&lock);
     size_t n = monitors.keys.strings.len, kept = 0;
     pthread_mutex_unlock(&lock);
@@ -367,6 +521,7 @@ const struct capture capture_monitors = {
     .wanted = wanted,
     .load = load,
     .start = start,
+    .later = later,
     .stop = stop,
     .release = release,
     .flush = flush,
