@@ -50,6 +50,7 @@ enum tl_event_kind {
 /* for WAITED; for PARKED: it ended by a timer, unless some thread is known to have unparked it */
 #define TLE_TIMED_OUT 1
 #define TLE_EXISTING  2 /* for THREAD_START: the thread existed before the recording began */
+#define TLE_EARLY     4 /* for SLEPT: the sleep ended before its time, so it was interrupted */
 #define TLE_VIRTUAL   8 /* for THREAD_START: other is the carrier */
 /* for the beginning of a wait: the wait was reported while it continued */
 #define TLE_REPORTED 16

@@ -240,7 +240,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         n = timeline_block(b, e, TL_SLEEP);
         break;
     case TLE_SLEPT:
-        return timeline_on_sleep_end(b, e, TL_SLEEP, TL_BY_TIMER);
+        return timeline_on_sleep_end(b, e, TL_SLEEP,
+                                     e->flags & TLE_EARLY ? TL_BY_INTERRUPT : TL_BY_TIMER);
     case TLE_PARK:
         return timeline_on_park(b, e);
     case TLE_PARKED:

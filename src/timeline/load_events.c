@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "timeline/load_events.h"
 
+#include "base/clock.h"
 #include "profile/losses.h"
 
 #include <errno.h>
@@ -115,7 +116,7 @@ static void note_before(struct loader *l, uint32_t thread)
  */
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
-                     bool timed_out)
+                     unsigned flags)
 {
     uint32_t thread = field_thread(l, EVENT_THREAD), stack = field_stack(l);
     if (l->e->start_ns + l->e->duration_ns < l->floor_ns)
@@ -134,7 +135,7 @@ static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_k
     e->object = object;
     e->other = waker;
     e->timeout_ms = timeout_ms;
-    e->flags = timed_out ? TLE_TIMED_OUT : 0;
+    e->flags = (uint8_t)flags;
 }
 
 /*
@@ -157,13 +158,22 @@ static void on_enter(struct loader *l)
      * that released the monitor.
      */
     add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, field_object(l, MONITOR_CLASS),
-             l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
+             l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, 0);
 }
 
 static void on_wait(struct loader *l)
 {
     add_wait(l, TLE_WAIT, TLE_WAITED, field_object(l, MONITOR_CLASS), TL_NONE,
-             field_thread(l, NOTIFIER), millis(field_ns(l, TIMEOUT)), field_number(l, TIMED_OUT));
+             field_thread(l, NOTIFIER), millis(field_ns(l, TIMEOUT)),
+             field_number(l, TIMED_OUT) ? TLE_TIMED_OUT : 0);
+}
+
+/* Handles Thread.sleep, whose timeout is recorded in whole milliseconds, rounded up. */
+static void on_sleep(struct loader *l)
+{
+    int64_t ns = field_ns(l, TIME);
+    bool early = ns > (int64_t)NS_PER_MS && l->e->duration_ns < ns - (int64_t)NS_PER_MS;
+    add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns), early ? TLE_EARLY : 0);
 }
 
 /* Returns whether a park is the sleep of a virtual thread that could not leave its carrier. */
@@ -185,11 +195,12 @@ static void on_park(struct loader *l)
     if (timeout <= 0 && until > 0)
         timeout = MAX(until * 1000000 - l->e->start_ns, 1);
     if (l->ours && field_stack_answer(l, STACK_IS_PINNED_SLEEP, is_pinned_sleep)) {
-        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(timeout), true);
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(timeout),
+                 TLE_TIMED_OUT);
         return;
     }
     add_wait(l, TLE_PARK, TLE_PARKED, field_object(l, PARKED_CLASS), TL_NONE, TL_NONE,
-             millis(timeout), false);
+             millis(timeout), 0);
 }
 
 /*
@@ -243,7 +254,8 @@ static void on_unmounted(struct loader *l)
                              : begin == TLE_PARK ? TLE_PARKED
                                                  : TLE_MOUNT;
     uint32_t object = begin == TLE_PARK ? field_object(l, BLOCKER_CLASS) : TL_NONE;
-    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
+    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0,
+             timed && begin == TLE_PARK ? TLE_TIMED_OUT : 0);
 }
 
 static void on_thread_start(struct loader *l)
@@ -429,11 +441,10 @@ void loader_on_event(struct loader *l)
         on_park(l);
         break;
     case SLEEP:
-        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(field_ns(l, TIME)),
-                 false);
+        on_sleep(l);
         break;
     case IO:
-        add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
+        add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, 0);
         break;
     case PAUSE:
         if (timeline_pause(l->b, (uint64_t)MAX(l->e->start_ns, l->floor_ns),
@@ -472,7 +483,7 @@ void loader_on_event(struct loader *l)
         break;
     case HOLD:
         add_wait(l, TLE_ACQUIRE, TLE_RELEASE, field_object(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0,
-                 false);
+                 0);
         break;
     case PREEMPTED:
         on_preempted(l);
@@ -484,7 +495,7 @@ void loader_on_event(struct loader *l)
         on_unmounted(l);
         break;
     case READY:
-        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, field_thread(l, OCCUPANT), TL_NONE, 0, false);
+        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, field_thread(l, OCCUPANT), TL_NONE, 0, 0);
         break;
     case DEADLOCK: {
         uint32_t object = field_object(l, MONITOR_CLASS), owner = field_thread(l, OWNER);

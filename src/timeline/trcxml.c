@@ -149,6 +149,8 @@ static void begin_event(struct parser *p, const XML_Char **e, enum tl_event_kind
         p->now.kind = TLE_NOTIFY_ALL;
     if (object && strcmp(object, "-1") == 0)
         p->now.kind = kind == TLE_WAIT ? TLE_SLEEP : kind == TLE_WAITED ? TLE_SLEPT : p->now.kind;
+    if (p->now.kind == TLE_SLEPT && p->now.timeout_ms && timed_out && strcmp(timed_out, "0") == 0)
+        p->now.flags |= TLE_EARLY;
     if (p->any && p->is_start)
         begin_thread(p, e);
 }

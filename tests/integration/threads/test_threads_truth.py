@@ -492,6 +492,27 @@ def test_sleeps_that_run_out_are_timed_out(jdk, folder):
     assert len(ends) == 20 and set(ends) == {"1"}
 
 
+@pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
+def test_sleeps_that_are_interrupted_have_not_timed_out(jdk, tmp_path):
+    """Also those that end at once, because the thread was interrupted before."""
+    out, xml, again = tmp_path / "s.jfr", tmp_path / "s.trcxml", tmp_path / "again.trcxml"
+    done = jdk.java("SleepEnds", jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.stdout == "5 5 5\n", done.stderr
+    for source, to in ((out, xml), (xml, again)):
+        done = lab.jvmscope("convert", source, "-o", to)
+        assert done.returncode == 0, done.stderr
+        ends = re.findall(
+            r'<monWaited [^>]*objIdRef="-1" timeout="(20|1000|2000)" isTimedOut="(.)"/>'
+            r"(\n<threadInterrupted )?",
+            to.read_text(),
+        )
+        assert [(timeout, out == "1", bool(by)) for timeout, out, by in ends] == [
+            *[("20", True, False)] * 5,
+            *[("1000", False, True)] * 5,
+            *[("2000", False, True)] * 5,
+        ]
+
+
 def virtual_monitors(jdk, out):
     """Twenty virtual threads hold a monitor one after the other. Returns the events, and the
     threads that waited for it.
