@@ -14,9 +14,10 @@ static const struct jfr_type type = {.name = "jvmscope.CallTimes",
                                      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
                                      .fields = JFR_FIELDS({"calls", "", "long"},
                                                           {"selfTime", "", "long", JFR_NANOS},
+                                                          {"rawSelfTime", "", "long", JFR_NANOS},
                                                           {"openTime", "", "long", JFR_NANOS})};
 
-/* A method of a stack: "ba" is b, called by a. */
+/* A method of a stack: "ba" is b, called by a. "": CPU time without a stack and a call. */
 struct call {
     const char *stack;
     int64_t self_ns, open_ns;
@@ -39,13 +40,14 @@ static void put(struct jfr_writer *w, uint32_t id, const struct call *c)
     uint32_t n = 0;
     for (; c->stack[n]; n++)
         frames[n] = (struct jfr_frame){.method = (uint8_t)c->stack[n], .type = JFR_FRAME_JIT};
-    uint64_t stack = jfr_trace(w, frames, n, false);
+    uint64_t stack = n ? jfr_trace(w, frames, n, false) : 0;
     struct jfr_event e;
     assert_true(jfr_begin(w, id, 0, &e));
     jfr_put_time(&e, now_ns());
     jfr_put_long(&e, 1);
     jfr_put_long(&e, (int64_t)stack);
-    jfr_put_long(&e, 1);
+    jfr_put_long(&e, n ? 1 : 0);
+    jfr_put_long(&e, c->self_ns);
     jfr_put_long(&e, c->self_ns);
     jfr_put_long(&e, c->open_ns);
     jfr_commit(&e);
@@ -140,6 +142,23 @@ static void any_numbers_can_be_read(void **state)
         assert_true(p->calls.data[i].self_ns >= p->calls.data[i].open_ns);
 }
 
+/* Each event has the difference from the one before. Time that methods have got is not left. */
+static void time_without_a_reading_is_a_row_while_there_is_any(void **state)
+{
+    const struct call calls[] = {{"a", 100, 0, 100}, {"", 30, 0, 0}, {"", -10, 0, 0}};
+    _cleanup_(profile_freep) struct profile *p = loaded(calls, ARRAY_SIZE(calls));
+    assert_int_equal(p->calls.len, 2);
+    const struct profile_calls *c = &p->calls.data[1];
+    const struct profile_method *m = &p->methods.data[profile_node_frame(p, c->node)->method];
+    assert_string_equal(profile_text(p, m->label).data, PROFILE_UNREAD);
+    assert_int_equal(c->calls, 0);
+    assert_int_equal(c->self_ns, 20);
+
+    const struct call none[] = {{"a", 100, 0, 100}, {"", 30, 0, 0}, {"", -30, 0, 0}};
+    _cleanup_(profile_freep) struct profile *q = loaded(none, ARRAY_SIZE(none));
+    assert_int_equal(q->calls.len, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -148,6 +167,7 @@ int main(void)
         cmocka_unit_test(open_time_is_part_of_the_own),
         cmocka_unit_test(calls_without_time_are_there),
         cmocka_unit_test(any_numbers_can_be_read),
+        cmocka_unit_test(time_without_a_reading_is_a_row_while_there_is_any),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
