@@ -542,6 +542,9 @@ const struct command command_attach = {
         "*--on* without *--always* adds a trigger to a recording that is already always on; "
         "*--on* none removes all triggers.",
     .caveats =
+        "*--alloc*=exact, and *--alloc* on JDK 8, include short-lived objects that the JIT does "
+        "not "
+        "allocate when nothing counts them (doc/memory.md).\n\n"
         "What happened before the recording began is not in it, nor are requests that were in "
         "progress then.\n\n"
         "Some options change many classes of the program: *--exceptions*, *--live*, "

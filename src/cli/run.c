@@ -429,8 +429,11 @@ const struct command command_run = {
         "a recording holds command lines and the strings that were traced.",
     .caveats =
         "Options that count or trace each call (*--cpu*=times, *--alloc*=exact, *--trace*) slow"
-        " down the methods that they change; doc/overhead.md says by how much. If the VM is "
-        "killed, the .jfr holds what was written until then.",
+        " down the methods that they change; doc/overhead.md says by how much. "
+        "*--alloc*=exact, and *--alloc* on JDK 8, include short-lived objects that the JIT does "
+        "not "
+        "allocate when nothing counts them (doc/memory.md). If the VM is killed, the .jfr holds "
+        "what was written until then.",
     .examples = "  jvmscope run -o app.html -- java -jar app.jar    a flame graph\n"
                 "  jvmscope run -o app.jfr -- java -jar app.jar     a recording, for report and "
                 "convert\n"

@@ -271,6 +271,8 @@ static int read_site(struct reader *r)
         r->in_left_out = true;
         return 1;
     }
+    if (skip(&s, "LEFT OUT END"))
+        return 1;
     if (r->in_left_out) {
         r->in_left_out = false;
         i.kind = HPROF_ITEM_LEFT_OUT;

@@ -158,8 +158,6 @@ static void note_sites(const struct profile_view *v, struct note *n)
         buf_string(n->to, "estimated from samples of the VM");
         return;
     }
-    if (!estimated && !missing && !shares)
-        return;
     buf_string(n->to, "counted");
     if (estimated)
         buf_printf(n->to, ", except for an estimated %.1f %%",
@@ -170,11 +168,16 @@ static void note_sites(const struct profile_view *v, struct note *n)
                    format_size(size, estimated));
     else if (missing)
         buf_printf(n->to, "%s, such as the stack traces of exceptions, is not included", uncounted);
+    /* Probes make objects escape that the JIT would otherwise keep off the heap. */
+    buf_printf(n->to,
+               "%sshort-lived objects are included that the JIT does not allocate when "
+               "nothing counts them",
+               estimated || missing ? ", " : "");
     if (shares)
         buf_printf(n->to,
-                   "%swhere several stacks lead to a place, the share of each of them in its "
+                   ", and where several stacks lead to a place, the share of each of them in its "
                    "count is estimated, with a standard error of at most %s",
-                   estimated || missing ? ", and " : "", PARTS_ERROR);
+                   PARTS_ERROR);
 }
 
 size_t profile_note(const struct profile_view *v, struct buf *to)

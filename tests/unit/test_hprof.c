@@ -436,6 +436,7 @@ static void text_is_read_back(void **state)
     hprof_text_site(&t, &(struct hprof_text_site){1, 300454, 74.99, 74.99, 1600000, 20000, 1600000,
                                                   20000, "byte[]"});
     hprof_text_sites_end(&t);
+    hprof_text_left_out(&t, 2, 4000, 5);
     hprof_text_waited(&t, "LX;", 21, 0);
     hprof_text_old_begin(&t);
     hprof_text_old(&t, 2, "A.b(I)V", NULL, 7);
@@ -460,12 +461,13 @@ static void text_is_read_back(void **state)
         "6 0 0 0 0 0 0 0 0 [live bytes] [] []\n"
         "7 0 0 0 0 0 0 0 0 [byte[]] [] [] 300454 74.99 1600000 20000\n"
         "8 0 0 0 0 0 0 0 0 [] [] []\n"
-        "12 0 0 0 0 0 0 0 21 [LX;] [] []\n"
-        "9 0 0 0 0 0 0 0 0 [] [] []\n"
-        "10 0 0 0 0 0 2 7 0 [A.b(I)V] [] []\n"
-        "10 0 0 0 0 0 3 8 0 [A.c()V] [] [A.b(I)V]\n"
-        "13 0 0 0 0 0 1 24 0 [] [] []\n"
-        "14 0 0 0 0 0 1 24 0 [] [] []\n");
+        "9 0 0 0 0 0 2 4000 0 [] [] []\n"
+        "13 0 0 0 0 0 0 0 21 [LX;] [] []\n"
+        "10 0 0 0 0 0 0 0 0 [] [] []\n"
+        "11 0 0 0 0 0 2 7 0 [A.b(I)V] [] []\n"
+        "11 0 0 0 0 0 3 8 0 [A.c()V] [] [A.b(I)V]\n"
+        "14 0 0 0 0 0 1 24 0 [] [] []\n"
+        "15 0 0 0 0 0 1 24 0 [] [] []\n");
     assert_int_equal(summary.unknown, 0);
     assert_false(summary.cut);
     buf_clear(&got);

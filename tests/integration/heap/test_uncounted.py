@@ -10,6 +10,7 @@ import hproftext
 import lab
 
 N = 30000
+JIT = "short-lived objects are included that the JIT does not allocate when nothing counts them"
 CODE = "what the VM itself and code that cannot be changed allocate"
 
 
@@ -46,7 +47,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
     assert "java.lang.Throwable.fillInStackTrace" in marked
     share = re.match(
-        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and where several",
+        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, {JIT}, and where several",
         found["note"],
     )
     # The VM itself allocates more than the traces.
@@ -80,7 +81,7 @@ def test_what_is_missing_is_reported(jdk, tmp_path):
         found = lab.read_json("report", "--json", out)["allocations"]
         assert found["total"] < truth / 2 and not backtraces(found)
         assert found["note"].startswith(
-            f"counted: {CODE}, such as the stack traces of exceptions, is not included"
+            f"counted: {CODE}, such as the stack traces of exceptions, is not included, {JIT}"
         ), found["note"]
         assert not [m for m in found["methods"] if m.get("estimated")]
         assert found["note"] in lab.jvmscope("report", out, check=True).stdout
