@@ -153,7 +153,7 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
         printf(" - the recording ended before a collection showed what lives\n");
     for (size_t i = 0; i < n; i++)
         if (p->sites.data[order[i]].estimated) {
-            printf(" ~ by the VM or code that cannot be changed: estimated from samples\n");
+            printf(" ~ by the VM or code that is not changed: estimated from samples\n");
             break;
         }
 }

@@ -216,7 +216,7 @@ void hprof_text_left_out(struct hprof_text *t, uint64_t sites, uint64_t bytes, u
 
 void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects)
 {
-    line(t, "NOT COUNTED BEGIN (what the VM itself and code that cannot be changed allocated)\n");
+    line(t, "NOT COUNTED BEGIN (what the VM itself and code that is not changed allocated)\n");
     if (objects)
         line(t, "estimated from samples: %" PRIu64 " bytes in %s\n", bytes,
              COUNT_TEXT(objects, "objects"));

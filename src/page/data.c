@@ -326,7 +326,7 @@ static int live_json(struct json *j, const struct profile *p, const struct profi
     live.threads.len = MIN(live.threads.len, (size_t)1);
     const char *note = estimated         ? "estimated: report shows the error of each site"
                        : p->only_counted ? "counted: what was reachable at the end, without what "
-                                           "the VM itself and code that cannot be changed allocated"
+                                           "the VM itself and code that is not changed allocated"
                                          : "counted: what was reachable at the end";
     const struct shown shown = {"live", "Live bytes", note, estimated ? "estimated" : "counted"};
     if (r == 0 && s->samples.len)

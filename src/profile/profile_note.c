@@ -150,7 +150,7 @@ static uint64_t estimated_bytes(const struct profile_view *v)
 /* States what exact counts of allocations leave to estimates, and what they leave out. */
 static void note_sites(const struct profile_view *v, struct note *n)
 {
-    static const char uncounted[] = "what the VM itself and code that cannot be changed allocate";
+    static const char uncounted[] = "what the VM itself and code that is not changed allocate";
     uint64_t estimated = estimated_bytes(v);
     bool shares = profile_may_share_places(v->profile), missing = v->profile->only_counted;
     char size[24];

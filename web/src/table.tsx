@@ -37,7 +37,7 @@ export function MethodTable(p: Props) {
     few(r, of)
       ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: unknown, because the cost of counting may account for all of it`
       : of === 0 && r.self && p.metric.estimated.has(r.label)
-        ? "Estimated from samples: allocated by the VM itself or by code that cannot be changed"
+        ? "Estimated from samples: allocated by the VM itself or by code that is not changed"
         : rough(of ? r.total : r.self)
           ? `Rough: on average fewer than ten samples stand for it, ${weight(p.metric.unit, p.metric.roughBelow)}`
           : "";

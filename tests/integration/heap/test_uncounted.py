@@ -11,7 +11,7 @@ import lab
 
 N = 30000
 JIT = "short-lived objects are included that the JIT does not allocate when nothing counts them"
-CODE = "what the VM itself and code that cannot be changed allocate"
+CODE = "what the VM itself and code that is not changed allocate"
 
 
 def record(jdk, out, options):

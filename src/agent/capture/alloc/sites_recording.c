@@ -38,7 +38,7 @@ static const struct jfr_type type = {
          .description = "If false, live figures are as of the VM's last collection"},
         {"onlyCounted", "Not Supplemented by Samples", "boolean",
          .description = "No samples supplement the counts: the recording lacks what the VM itself "
-                        "and code that cannot be changed allocated"},
+                        "and code that is not changed allocated"},
         {"everyStack", "Every Stack", "boolean",
          .description =
              "The stack of each object was walked, so no count of a stack is estimated"}),

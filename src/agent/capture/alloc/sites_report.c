@@ -140,16 +140,15 @@ static void report_errors(struct session *s, const struct site_rows *r,
                  COUNT_TEXT(site_table.live.len, "followed objects"),
                  MIN(100 * sites_error_of_all(r) / live, 100));
     if (r->estimated.bytes > 0)
-        snprintf(
-            more, sizeof(more),
-            "; in addition, the VM and code that cannot be changed allocated about %.0f bytes in "
-            "%.0f objects",
-            r->estimated.bytes, r->estimated.objects);
+        snprintf(more, sizeof(more),
+                 "; in addition, the VM and code that is not changed allocated about %.0f bytes in "
+                 "%.0f objects",
+                 r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
         snprintf(
             text, sizeof(text),
             "%s; objects followed from their allocation: %zu still alive, %llu not followed; what "
-            "the VM itself and code that cannot be changed allocate is not counted",
+            "the VM itself and code that is not changed allocate is not counted",
             site_table.collected && !lost ? "exact" : allocated, site_table.live.len,
             (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
