@@ -32,7 +32,10 @@ static void print_time(int *column, struct str what, uint64_t ns, uint64_t whole
     int n = snprintf(text, sizeof(text), "%.*s %s (%.1f %%)", (int)MIN(what.len, (size_t)80),
                      what.data, format_duration(time, ns), percent(ns, whole_ns));
     bool wraps = *column + 2 + n > WIDTH;
-    printf("%s%s", wraps ? ",\n    " : ", ", text);
+    if (wraps)
+        printf(",\n    %s", text);
+    else
+        printf(", %s", text);
     *column = wraps ? INDENT + n : *column + 2 + n;
 }
 

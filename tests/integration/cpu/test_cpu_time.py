@@ -73,6 +73,7 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
         text,
         re.M,
     ), text[:400]
+    assert "\\n" not in text, text[:600]
     assert "cpu_time_ns" not in samples(
         out, "--thread", "main"
     ), "a report of one thread has nothing about the process"

@@ -109,10 +109,18 @@ def test_filters(stacks):
 
 
 @pytest.mark.parametrize(
-    "option, name, what",
-    [("--class", "*.none", "class of a stack"), ("--thread", "nobody", "thread")],
+    "option, name, why",
+    [
+        ("--class", "*.none", "no class of a stack has this name: *.none"),
+        (
+            "--thread",
+            "nobody",
+            "--thread cannot select a part of samples that name no thread: the file does not state "
+            "which thread a sample is of",
+        ),
+    ],
 )
-def test_a_name_that_nothing_has_is_an_error(stacks, tmp_path, option, name, what):
+def test_a_name_that_nothing_has_is_an_error(stacks, tmp_path, option, name, why):
     out = tmp_path / "x.pb.gz"
     for command in (
         ["report", stacks],
@@ -122,7 +130,7 @@ def test_a_name_that_nothing_has_is_an_error(stacks, tmp_path, option, name, wha
     ):
         done = lab.jvmscope(*command, option, name)
         assert (done.returncode, done.stdout) == (1, ""), command
-        assert done.stderr == f"jvmscope: {stacks}: no {what} has this name: {name}\n"
+        assert done.stderr == f"jvmscope: {stacks}: {why}\n"
     assert not out.exists()
 
 
@@ -726,11 +734,14 @@ def test_a_thread_without_samples_has_a_part(sampled, jdk, tmp_path):
     assert done.returncode == 0, done.stderr
     name = "s3-1"
     done = lab.jvmscope("report", "--thread", name, out)
-    assert (done.returncode, done.stdout, done.stderr) == (
-        1,
-        "",
-        f"jvmscope: {out}: the thread has no samples: {name}\n",
-    )
+    if done.returncode == 0:  # Threads that end together may wait for their group's monitor.
+        assert not sampled and "java.lang.Thread.exit" in done.stdout, done.stdout
+    else:
+        assert (done.returncode, done.stdout, done.stderr) == (
+            1,
+            "",
+            f"jvmscope: {out}: the thread has no samples: {name}\n",
+        )
     lab.jvmscope("convert", "--class", "Sleepers", out, "-o", part, check=True)
     assert any(
         t["name"] == name and t["waited"]
@@ -953,6 +964,7 @@ def test_hprof_text_omits_rough_times_and_reports_their_sum(tmp_path):
         "[in no row of the file]": 50_000_000,
     }
     first.write_text(head + "Main.main;Main.work 900000000\nMain.main 100000000\n")
+    text.unlink()
     done = lab.jvmscope("convert", "-o", text, first)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
 
