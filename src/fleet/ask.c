@@ -157,7 +157,7 @@ static int read_question(struct fleet_question *q, struct arena *arena,
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_param(q, arena, &params[i], why);
     if (r == 0 && q->choice.to_s && q->choice.from_s > q->choice.to_s) {
-        buf_string(why, "from: it is later than to");
+        buf_string(why, "from: it is after the end of the time");
         r = -EINVAL;
     }
     q->metric_given = q->metric != NULL;

@@ -307,3 +307,45 @@ test("choices look right in every width, light and dark", async () => {
       await page.context().close();
     }
 });
+
+test("Back leads to the view and the metric before", async () => {
+  const page = await open(browser, `${url}#v=requests`);
+  const titles = ["Allocated bytes", "Threads"];
+  for (const title of titles) {
+    await page.click(`nav >> text="${title}"`);
+    await page.waitForTimeout(300); // the address follows a little later
+  }
+  assert.match(page.url(), /v=threads/);
+  await page.goBack();
+  await page.waitForSelector("section[aria-label='Flame graph']");
+  assert.match(page.url(), /m=allocations/);
+  await page.goBack();
+  await page.waitForSelector("main.requests");
+  await page.goForward();
+  await page.waitForSelector("section[aria-label='Flame graph']");
+  // The letters of a search are no steps.
+  await page.fill("input[type=search]", "order");
+  await page.waitForFunction(() => /q=order/.test(location.hash));
+  await page.goBack();
+  await page.waitForSelector("main.requests");
+  assert.deepEqual(page.problems, []);
+});
+
+test("a view that does not follow the choice says so, and a name without requests too", async () => {
+  const page = await open(browser, `${url}#v=monitors&rn=RequestChoice.list`);
+  assert.match(
+    await page.textContent(".note.choice"),
+    /The chosen requests \(RequestChoice\.list\) do not limit this view/,
+  );
+  for (const view of ["profile", "requests", "threads", "monitors"]) {
+    const wrong = await open(browser, `${url}#v=${view}&rn=nosuch`);
+    assert.match(await wrong.textContent(".note.choice"), /No request has this name: nosuch\./);
+    await wrong.click(".note.choice button");
+    await wrong.waitForFunction(() => !/rn=/.test(location.hash));
+    assert.equal(await wrong.locator(".note.choice").count(), 0);
+    assert.deepEqual(wrong.problems, []);
+  }
+  const chosen = await open(browser, `${url}#m=allocations&rn=RequestChoice.list`);
+  assert.match(await chosen.textContent("header"), /in the whole recording: estimated from/);
+  assert.deepEqual(chosen.problems, []);
+});

@@ -9,6 +9,7 @@ import {
   countOf,
   limitTo,
   noChoice,
+  unknownRequest,
 } from "./choice";
 import { Compare, CompareLegend, Difference } from "./compare";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
@@ -53,7 +54,12 @@ export function App({ page }: { page: PageJson }) {
     const wait = setTimeout(() => {
       if (location.hash !== known.current || newest.current !== state) return; // a link was followed just now
       const hash = encode(state);
-      if (hash !== encode(decode(location.hash))) history.replaceState(null, "", `#${hash}`);
+      const old = decode(location.hash);
+      // "Back" leads to another view or metric, and not through the letters of a search.
+      const isStep =
+        old.view !== state.view || (old.metric || page.metric) !== (state.metric || page.metric);
+      if (hash !== encode(old))
+        history[isStep ? "pushState" : "replaceState"](null, "", `#${hash}`);
       known.current = location.hash;
     }, 120);
     return () => clearTimeout(wait);
@@ -117,6 +123,7 @@ export function App({ page }: { page: PageJson }) {
     () => choiceOf(page.requests, state.more),
     [page, state.more.rn, state.more.rb],
   );
+  const unknownName = unknownRequest(page.requests, state.more);
   const limited = useMemo(() => {
     if (!metric || !choice || !canFollow(page, json)) return null;
     const chosen = chosenSets(page.request_sets!, choice);
@@ -156,6 +163,20 @@ export function App({ page }: { page: PageJson }) {
     return (
       <>
         {facts(shown.facts?.(page))}
+        {page.requests && choice && !shown.followsRequests && (
+          <p class="note choice">
+            <span>
+              The chosen requests ({choiceText(page.requests, choice)}) do not limit this view.
+            </span>
+            <button onClick={() => change({ view: "requests" })}>To the requests</button>
+          </p>
+        )}
+        {page.requests && unknownName && (
+          <p class="note choice">
+            <span>No request has this name: {unknownName}. All requests are shown.</span>
+            <button onClick={() => kept.keep(noChoice)}>All requests</button>
+          </p>
+        )}
         {shown.show({ page, name, source, kept, go: change })}
         {dialog}
       </>
@@ -328,6 +349,15 @@ function Profile({
           </span>
         )}
       </Header>
+      {unknownRequest(page.requests, state.more) && (
+        <p class="note choice">
+          <span>
+            No request has this name: {state.more.rn}. The samples are those of{" "}
+            {choice ? "all names" : "the whole recording"}.
+          </span>
+          <button onClick={() => change({ more: { ...state.more, rn: "" } })}>All names</button>
+        </p>
+      )}
       {choice && (
         <ChoiceNote
           page={page}

@@ -49,6 +49,10 @@ export function choiceOf(
   return name >= 0 || box ? { name, box } : null;
 }
 
+/** The name in the address of which the recording has no request, or nothing. */
+export const unknownRequest = (json: RequestsJson | undefined, kept: Record<string, string>) =>
+  json && kept.rn && !json.names.some((n) => n.name === kept.rn) ? kept.rn : "";
+
 /** What of the address is to be cleared so that nothing is chosen. */
 export const noChoice = { rn: "", rb: "", ri: "", rc: "" };
 
@@ -164,6 +168,8 @@ export function limitTo(
     threadsMerged: threads_merged,
     calls: null,
     readings: null,
+    note: metric.note && `in the whole recording: ${metric.note}`,
+    noteShort: metric.noteShort && `in the whole recording: ${metric.noteShort}`,
     plain: undefined,
   };
   if (asideWeight) part.plain = { ...part, cells: without(all, aside) };

@@ -667,6 +667,7 @@ function Waterfall({
 
 export const requestsView: View = {
   name: "requests",
+  followsRequests: true,
   title: "Requests",
   has: (p) => !!p.requests,
   missing: {

@@ -661,6 +661,7 @@ const threadKeys: [string, string][] = [
 
 export const threadsView: View = {
   name: "threads",
+  followsRequests: true,
   title: "Threads",
   has: (p) => !!p.timeline,
   missing: noTimeline,

@@ -24,6 +24,7 @@ export interface View {
   missing: { title: string; is: string; by: string };
   losses: RegExp; // the captures whose losses make the view incomplete
   facts?: (page: PageJson) => preact.ComponentChildren; // next to the title
+  followsRequests?: boolean; // it shows the choice of requests, or is limited to it
   show: (p: Shown) => preact.ComponentChildren;
   help: preact.ComponentChildren;
   keys: [string, string][];

@@ -286,7 +286,7 @@ int control_execute(JNIEnv *jni, const char *text, struct buf *out, struct buf *
     for (char *p = command; (p = strchr(p, '\t'));)
         *p = ' ';
     if (!active) {
-        buf_string(why, "the recording does not permit control; begin it with --allow-control");
+        buf_string(why, "no recording permits control; begin one with --allow-control");
         return -EPERM;
     }
     struct json j = {.out = out};

@@ -248,7 +248,7 @@ def test_it_is_refused_without_permission_and_ends_with_the_recording(
 ):
     program = start("cpu=samples")
     assert (
-        "the recording does not permit control; begin it with --allow-control"
+        "no recording permits control; begin one with --allow-control"
         in program.refused("suspend", WORKER)
     )
     assert jvmscope("stop", program.process.pid).returncode == 0

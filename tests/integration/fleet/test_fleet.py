@@ -1350,7 +1350,7 @@ def test_the_words_of_the_command(tmp_path):
         (
             2,
             ("fleet", "top", "--store", f"sqlite:{good}", "--from", "5m", "--to", "10m"),
-            "--from: it is later than to",
+            "--from: it is after the end of the time",
         ),
         (2, ("fleet", "diff", "--store", f"sqlite:{good}"), "--base"),
         (

@@ -21,9 +21,9 @@ const columns: {
   { title: "Throttled", figure: "throttled", member: "total_ns", format: duration },
   { title: "CPU", figure: "cpu", member: "total_ns", format: duration },
   { title: "Heap", figure: "heap", member: "mean_bytes", format: bytes },
-  { title: "Most", figure: "heap", member: "most_bytes", format: bytes, minor: true },
+  { title: "Most heap", figure: "heap", member: "most_bytes", format: bytes, minor: true },
   { title: "RSS", figure: "rss", member: "mean_bytes", format: bytes },
-  { title: "Most", figure: "rss", member: "most_bytes", format: bytes, minor: true },
+  { title: "Most RSS", figure: "rss", member: "most_bytes", format: bytes, minor: true },
   { title: "Threads", figure: "threads", member: "most", format: count },
 ];
 
