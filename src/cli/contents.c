@@ -273,6 +273,25 @@ static void add_unmatched(struct patterns *of, int option, const char *pattern)
             buf_printf(&of[i].unmatched, "%s%s\n", of[i].unmatched.len ? "" : "\n", pattern);
 }
 
+/* Adds patterns of --trace, which are separated by commas outside of parentheses. */
+static void add_unmatched_traces(struct patterns *of, const char *list)
+{
+    _cleanup_free_ char *copy = strdup(list);
+    char *begin = copy;
+    int depth = 0;
+    for (char *p = copy; p; p++) {
+        char c = *p;
+        depth += (c == '(') - (c == ')');
+        if (c && (c != ',' || depth > 0))
+            continue;
+        *p = 0;
+        add_unmatched(of, OPT_TRACE, begin);
+        if (!c)
+            return;
+        begin = p + 1;
+    }
+}
+
 /* Copies the value of an option with patterns, unless it is known already. */
 static void keep_setting(struct patterns *of, const struct rec_event *e)
 {
@@ -333,7 +352,7 @@ int contents_report(const char *path, const char *shown)
         bool partly = e.tag == UNMATCHED && rec_long(&e.object, "partly", 0);
         const char *option = rec_string(&e.object, "option", "?");
         if (e.tag == UNMATCHED && !partly)
-            add_unmatched(patterns, OPT_TRACE, subject);
+            add_unmatched_traces(patterns, subject);
         if (e.tag == PATTERN)
             add_unmatched(patterns, option_find(option, strlen(option)), subject);
         if (e.tag == NOTE) {

@@ -158,7 +158,9 @@ static void report_errors(struct session *s, const struct site_rows *r,
                  COUNT_TEXT(site_table.samples, "samples"),
                  100 * sites_square_root(site_table.variance_bytes) / bytes,
                  vm.version < 25 ? ", including unused ends of allocation buffers" : "");
-    session_message(s, "heap=sites: %s", text);
+    /* of other options, what shows the recording states the accuracy as well */
+    if (option_is(&s->options, OPT_HEAP, "sites") || option_is(&s->options, OPT_HEAP, "all"))
+        session_message(s, "heap=sites: %s", text);
     if (!site_table.collected)
         session_warn(
             s, "heap=sites: live figures are as of the VM's last collection and may count objects "
