@@ -247,9 +247,8 @@ def test_it_is_refused_without_permission_and_ends_with_the_recording(
     jdk, start, jvmscope, tmp_path
 ):
     program = start("cpu=samples")
-    assert (
-        "no recording permits control; begin one with --allow-control"
-        in program.refused("suspend", WORKER)
+    assert "no recording permits control; begin one with --allow-control" in program.refused(
+        "suspend", WORKER
     )
     assert jvmscope("stop", program.process.pid).returncode == 0
     late = tmp_path / "late.jfr"
