@@ -75,7 +75,7 @@ uint64_t hold_end_settled(const struct holds *h, uint32_t thread, uint64_t start
             median = map_get(&h->medians, section_key(h, object, TL_NONE));
         end = MIN(end, start + (median ? *median : 0));
     }
-    return MAX(end, start) & UINT64_C(0xffffffffffff);
+    return MAX(end, start) & TL_TIME_LAST;
 }
 
 void hold_settle(const struct holds *h, uint32_t thread, struct tl_hold *one,
@@ -85,7 +85,7 @@ void hold_settle(const struct holds *h, uint32_t thread, struct tl_hold *one,
         return;
     one->end = hold_end_settled(h, thread, one->start, one->end, tl_hold_object(one), side->stack,
                                 one->flags & HOLD_MEDIAN) &
-               UINT64_C(0xffffffffffff);
+               TL_TIME_LAST;
     one->flags &= HOLD_MEDIAN - 1;
     side->unsure_us = hold_unsure_settled(h, thread, one->start, side->unsure_us);
 }

@@ -97,8 +97,8 @@ const uint8_t *holds_pack(struct holds *h, size_t chunk, size_t n)
 static inline struct hold_read hold_from(uint64_t first, const uint64_t of[HOLD_COLUMNS])
 {
     uint64_t start = first + of[HOLD_AT], end = end_of(start, of[HOLD_LENGTH]);
-    return (struct hold_read){.hold = {.start = start & UINT64_C(0xffffffffffff),
-                                       .end = end & UINT64_C(0xffffffffffff),
+    return (struct hold_read){.hold = {.start = start & TL_TIME_LAST,
+                                       .end = end & TL_TIME_LAST,
                                        .object_low = of[HOLD_OBJECT] & 0xffff,
                                        .object_high = of[HOLD_OBJECT] >> 16 & 0x7ff,
                                        .flags = of[HOLD_FLAGS] & 31},
@@ -177,7 +177,7 @@ void holds_read(const struct holds *h, uint32_t thread, size_t chunk, enum hold_
     hold_block_column(&b, side == HOLD_UNSURE_US ? HOLD_UNSURE : HOLD_WAKE, ret->side);
     for (size_t i = 0; i < ret->n; i++) {
         ret->start[i] += b.block.start;
-        ret->end[i] = end_of(ret->start[i], ret->end[i]) & UINT64_C(0xffffffffffff);
+        ret->end[i] = end_of(ret->start[i], ret->end[i]) & TL_TIME_LAST;
         if (side == HOLD_UNSURE_US)
             ret->side[i] = (uint32_t)(ret->side[i] - 1);
         if (ret->flags[i] & HOLD_END_INFERRED)

@@ -244,7 +244,7 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
     if (!c->open[object].hold)
         return;
     struct tl_hold *h = &c->holds->slots[c->open[object].hold - 1];
-    h->end = at & UINT64_C(0xffffffffffff);
+    h->end = at & TL_TIME_LAST;
     uint64_t us = (MIN(c->open[object].proven, at) - MIN((uint64_t)h->start, at) + 999) / 1000;
     c->holds->side[c->open[object].hold - 1].unsure_us = (uint32_t)MIN(us, (uint64_t)UINT32_MAX);
     if (c->holds->links)
@@ -267,7 +267,7 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t latest)
     changes_less(c, open.hold - 1);
     /* The time until which the thread's most recent hold was seen is not final yet. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
-    h->end = (seen ? MIN((uint64_t)h->end, latest) : latest) & UINT64_C(0xffffffffffff);
+    h->end = (seen ? MIN((uint64_t)h->end, latest) : latest) & TL_TIME_LAST;
     not_after(c, open.hold - 1, latest);
     h->flags = (h->flags | HOLD_END_INFERRED | (seen ? 0 : HOLD_MEDIAN)) & 31;
     c->medians |= !seen;

@@ -572,6 +572,8 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
 {
     uint32_t cycles = 0, unknown = 0;
     uint64_t end = end_clock_ns > b->origin ? end_clock_ns - b->origin : 0;
+    if (end > TL_TIME_LAST)
+        return -EOVERFLOW;
     b->now = MAX(b->now, end);
     int r = timeline_find_deadlocks(b, &cycles, &unknown);
     if (r < 0)

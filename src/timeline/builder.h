@@ -131,7 +131,7 @@ int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
 /*
  * Adds an event. An event that is earlier than the previous one gets the previous one's time.
- * Returns 0, -ENOMEM, or -E2BIG beyond 2^32 nodes.
+ * Returns 0, -ENOMEM, -E2BIG beyond 2^32 nodes, or -EOVERFLOW beyond TL_TIME_LAST.
  */
 int timeline_add(struct timeline_builder *b, const struct tl_event *e) must_check;
 /*
@@ -146,8 +146,8 @@ void timeline_prefetch(struct timeline_builder *b, const struct tl_event *events
  */
 int tl_events_sort(struct tl_event *events, size_t n) must_check;
 /*
- * Ends the recording at a time and stores the timeline. Returns 0, -ENOMEM or -E2BIG. The builder
- * is empty afterwards and must be freed.
+ * Ends the recording at a time and stores the timeline. Returns 0, -ENOMEM, -E2BIG or
+ * -EOVERFLOW. The builder is empty afterwards and must be freed.
  */
 int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns,
                     struct timeline **ret) must_check;

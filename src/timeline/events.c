@@ -211,9 +211,9 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     if (!b->started)
         timeline_origin(b, e->time, 0);
     uint64_t time = e->time > b->origin ? e->time - b->origin : 0;
+    if (unlikely(b->error || time > TL_TIME_LAST))
+        return b->error ? b->error : -EOVERFLOW;
     b->now = MAX(b->now, time);
-    if (unlikely(b->error))
-        return b->error;
     if (b->activity.data[e->thread].ended && e->kind != TLE_THREAD_END)
         return 0; /* the VM's own work after the end of the thread */
     bool seen = e->kind == TLE_THREAD_START || b->threads.data[e->thread].first != TL_NONE;

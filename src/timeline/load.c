@@ -10,6 +10,7 @@
 #include "timeline/trcxml.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,12 +170,30 @@ static int read_all_events(struct loader *l, struct recording *recording,
     return r < 0 ? r : l->built;
 }
 
+/*
+ * Adds what an error (a negative errno) of building a timeline means. Only a part of a recording
+ * can be read.
+ */
+static void print_error(struct buf *why, int error, bool is_recording)
+{
+    const char *hint = is_recording ? ": choose a part with --from and --to" : "";
+    if (error == -EOVERFLOW)
+        buf_printf(why, "the states of threads cover more than %" PRIu64 " hours, the limit%s",
+                   TL_TIME_LAST / NS_PER_SECOND / 3600, hint);
+    else if (error == -E2BIG)
+        buf_printf(why, "threads change their states more than 2^32 times, the limit%s", hint);
+    else
+        buf_printf(why, "%s", strerror(-error));
+}
+
 static int load_xml(struct timeline **ret, const char *path, struct buf *why)
 {
     _cleanup_(file_map_release) struct file_map m = {0};
     int r = file_map_open(&m, path);
     if (r == 0)
         r = trcxml_is(m.data, m.len) ? trcxml_read(ret, m.data, m.len, why) : -ENOEXEC;
+    if (r < 0 && r != -ENOEXEC && why->len == 0)
+        print_error(why, r, false);
     return r;
 }
 
@@ -241,7 +260,7 @@ static int read_recording(struct timeline **ret, const char *path, uint64_t stre
         (*ret)->unsampled = l.unsampled;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;
     } else {
-        buf_printf(why, "%s", strerror(-r));
+        print_error(why, r, true);
     }
     timeline_builder_free(l.b);
     free(l.answers);

@@ -31,13 +31,16 @@ enum tl_column { TL_TIME, TL_SHAPE, TL_THREAD, TL_PREV, TL_WAKER, TL_CONTEXT, TL
 /* The largest numbers of bits in a column; bytes after the last block that may be read. */
 enum { TL_TIME_BITS = 48, TL_SHAPE_BITS = 12, TL_REFERENCE_BITS = 33, TL_PACKED_PADDING = 8 };
 
+/* The latest time of a node, in ns since the timeline's origin: 78 hours. */
+#define TL_TIME_LAST ((UINT64_C(1) << TL_TIME_BITS) - 1)
+
 /* A shape: kind, edge and flags of a node. */
 #define TL_SHAPE_OF(kind, edge, flags) \
     ((uint16_t)((unsigned)(kind) | (unsigned)(edge) << 8 | (unsigned)(flags) << 12))
 
 /* A node as analyses use it. */
 struct tl_node {
-    uint64_t time; /* ns since the timeline's origin; 48 bits */
+    uint64_t time; /* ns since the timeline's origin, at most TL_TIME_LAST */
     uint32_t prev; /* the thread's previous node, or TL_NONE */
     /*
      * the node that caused this one; for an interaction the first node that it caused; or TL_NONE
@@ -94,7 +97,7 @@ tl_inline struct tl_node tl_node_of(const struct tl_values *v, uint64_t time,
     uint64_t away = v->waker >> 1;
     uint64_t waker = v->waker & 1 ? node + away : node - away;
     uint16_t shape = shapes[v->shape];
-    return (struct tl_node){.time = (time + v->time) & UINT64_C(0xffffffffffff),
+    return (struct tl_node){.time = (time + v->time) & TL_TIME_LAST,
                             .prev = v->prev - 1 < node ? node - (uint32_t)v->prev : TL_NONE,
                             .waker = away && waker < n ? (uint32_t)waker : TL_NONE,
                             .thread = (uint32_t)v->thread,

@@ -747,6 +747,38 @@ def test_export_trcxml_is_valid_and_reads_back(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_a_timeline_covers_78_hours_and_no_more(jdk, tmp_path):
+    """Times of nodes have 48 bits. Later ones were taken for times at the beginning."""
+    path, out = exported(jdk.version, "4", ".trcxml", tmp_path)
+    lines = out.read_text().splitlines(keepends=True)
+    waits = [i for i, line in enumerate(lines) if line.startswith("<monWaited ")]
+    last, hour = waits[len(waits) // 2], 3600
+    late = tmp_path / "late.trcxml"
+
+    def read(seconds):
+        late.write_text(
+            "".join(
+                line
+                if i < last
+                else re.sub(
+                    r'time="(\d+)([.]\d+)"', lambda m: f'time="{int(m[1]) + seconds}{m[2]}"', line
+                )
+                for i, line in enumerate(lines)
+            )
+        )
+        return lab.jvmscope("threads", "summary", "--json", late)
+
+    done, whole = read(78 * hour), threads("summary", out)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["end_ns"] == whole["end_ns"] + 78 * hour * 1_000_000_000
+    done = read(79 * hour)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"jvmscope: {late}: cannot read: the states of threads cover more than 78 hours, the limit\n"
+    )
+
+
+@pytest.mark.jdks(17)
 def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
     path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
     end = threads("summary", path)["end_ns"]
