@@ -12,7 +12,6 @@ static int gains_of_path(struct thread_view *v, struct gains *g, struct holds *h
     struct holds of_part = {0};
     uint64_t whole;
     int r = -ENOEXEC;
-    g->view = *v;
     if (v->options->from_ns || v->options->to_ns)
         r = thread_view_part(v, &g->view, &whole, &why);
     if (r < 0 && r != -ENOEXEC)
@@ -30,6 +29,7 @@ static int gains_of_path(struct thread_view *v, struct gains *g, struct holds *h
 int gains_of(struct thread_view *v, const struct stats_filter *held, struct gains *g)
 {
     struct holds h = {0};
+    *g = (struct gains){.view = *v};
     int r = holds_collect(v->t, NULL, NULL, &h);
     if (r == 0)
         r = hold_stats(v->t, &h, held, &g->holds);
