@@ -30,9 +30,8 @@ enum { OF_THE_WRITER = 0x40 };
 struct selecting {
     const struct export_source *source;
     struct recording *recording;
-    int64_t start_ns, end_ns;   /* of the recording */
-    VEC(uint64_t) kept;         /* offsets of the selected events, ascending */
-    VEC(struct open_wait) open; /* waits that began before the part */
+    int64_t start_ns, end_ns; /* of the recording */
+    VEC(uint64_t) kept;       /* offsets of the selected events, ascending */
     struct time_part part;
     struct cut_times times;      /* readings of CPU time */
     const struct rec_type *type; /* of the last event, with its kind */

@@ -117,9 +117,9 @@ static int print_group(const struct request_view *v, const struct request_group 
                100 * c->share, error, c->uncertain ? "(uncertain) " : "", buf_str(&text));
     }
     if (shown > limit && !brief)
-        printf("  ... and %s more (--limit)\n", COUNT_TEXT(shown - limit, "causes"));
+        printf("  ... and %s (--limit)\n", COUNT_TEXT(shown - limit, "more causes"));
     if (small && !brief)
-        printf("  ... and %s more below %.1f %% each (--json)\n", COUNT_TEXT(small, "causes"),
+        printf("  ... and %s below %.1f %% each (--json)\n", COUNT_TEXT(small, "more causes"),
                100 * SHOWN_SHARE);
     buf_clear(&text);
     if (request_put_hidden(&text, g))
