@@ -10,6 +10,7 @@
 #include "page/timeline.h"
 #include "timeline/load.h"
 
+#include <errno.h>
 #include <string.h>
 
 bool page_has_threads(const struct timeline *t)
@@ -21,18 +22,25 @@ bool page_has_threads(const struct timeline *t)
     return false;
 }
 
-/* Writes the timeline of the recording's threads. A recording without one is not an error. */
-static int threads_json(struct json *j, const struct page_source *s)
+/*
+ * Loads the timeline of the recording's threads unless the page requests it. A recording without
+ * one is not an error. Adds to the warning why a timeline that is there cannot be shown.
+ */
+static void threads_load(const struct page_source *s, struct timeline **ret, struct buf *warning)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    if (s->timeline || s->site || (s->profile && s->profile->only_samples))
+        return;
+    int r = timeline_load(ret, s->path, &why);
+    if (r == -EOVERFLOW || r == -E2BIG || r == -ENOMEM)
+        buf_printf(warning, "%s%s", warning->len ? "; " : "", buf_str(&why));
+}
+
+static int threads_json(struct json *j, const struct page_source *s, const struct timeline *t)
+{
     if (s->timeline)
         return page_timeline_json(j, s->timeline, s->path, true);
-    if (s->profile && s->profile->only_samples)
-        return 0;
-    if (s->site || timeline_load(&t, s->path, &why) < 0 || !page_has_threads(t))
-        return 0;
-    return page_timeline_json(j, t, s->path, false);
+    return t && page_has_threads(t) ? page_timeline_json(j, t, s->path, false) : 0;
 }
 
 static void site_json(struct json *j, const struct page_site *site)
@@ -49,10 +57,15 @@ static void site_json(struct json *j, const struct page_site *site)
 int page_of_recording(const struct page_source *s, struct buf *out)
 {
     struct json j = {out, false};
+    _cleanup_(buf_release) struct buf warning = BUF(8192);
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    if (s->warning)
+        buf_string(&warning, s->warning);
+    threads_load(s, &t, &warning);
     json_begin_object(&j);
     json_key_string(&j, "version", JVMSCOPE_VERSION);
     json_key_string(&j, "file", s->name ? s->name : file_base(s->path));
-    json_key_string(&j, "warning", s->warning);
+    json_key_string(&j, "warning", warning.len ? buf_str(&warning) : NULL);
     json_key_string(&j, "whole", s->whole);
     json_key_string(&j, "part", s->part);
     json_key_u64(&j, "start_ms", s->profile->start_epoch_ns / 1000000);
@@ -60,7 +73,7 @@ int page_of_recording(const struct page_source *s, struct buf *out)
     json_key_string(&j, "metric", profile_metrics[s->metric].name);
     int r = page_profile_json(&j, s->profile, &s->filter, s->fields, s->blob);
     if (r == 0)
-        r = threads_json(&j, s);
+        r = threads_json(&j, s, t);
     if (r == 0 && s->members->len)
         json_raw(&j, buf_str(s->members), s->members->len);
     if (s->site)

@@ -172,11 +172,11 @@ static int read_all_events(struct loader *l, struct recording *recording,
 
 /*
  * Adds what an error (a negative errno) of building a timeline means. Only a part of a recording
- * can be read.
+ * can be converted to another recording.
  */
 static void print_error(struct buf *why, int error, bool is_recording)
 {
-    const char *hint = is_recording ? ": choose a part with --from and --to" : "";
+    const char *hint = is_recording ? "; convert a part of it with --from and --to" : "";
     if (error == -EOVERFLOW)
         buf_printf(why, "the states of threads cover more than %" PRIu64 " hours, the limit%s",
                    TL_TIME_LAST / NS_PER_SECOND / 3600, hint);

@@ -779,6 +779,36 @@ def test_a_timeline_covers_78_hours_and_no_more(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_a_part_of_a_recording_of_more_than_78_hours_is_read(jdk, tmp_path):
+    """The second chunk is the first one, 80 hours later."""
+    path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
+    first, long = pathlib.Path(path).read_bytes(), tmp_path / "long.jfr"
+    later = bytearray(first)
+    at = 32  # in the head of a chunk: ns since 1970
+    start = int.from_bytes(later[at : at + 8], "big") + 80 * 3600 * 10**9
+    later[at : at + 8] = start.to_bytes(8, "big")
+    long.write_bytes(first + later)
+    limit = (
+        "the states of threads cover more than 78 hours, the limit; "
+        "convert a part of it with --from and --to"
+    )
+    done = lab.jvmscope("threads", "summary", long)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"jvmscope: {long}: cannot read: {limit}\n"
+    names = {t["name"] for t in threads("summary", path)["threads"]}
+    for start, end in (("0s", "1h"), ("79.5h", "81h")):
+        part = tmp_path / f"{start}.jfr"
+        done = lab.jvmscope("convert", "--from", start, "--to", end, long, "-o", part)
+        assert done.returncode == 0, done.stderr
+        assert {t["name"] for t in threads("summary", part)["threads"]} == names
+    page = tmp_path / "page.html"
+    assert lab.jvmscope("convert", long, "-o", page).returncode == 0
+    assert f'"warning":"{limit}"' in page.read_text()
+    assert lab.jvmscope("convert", path, "-o", page).returncode == 0
+    assert '"warning":null' in page.read_text()
+
+
+@pytest.mark.jdks(17)
 def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
     path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
     end = threads("summary", path)["end_ns"]
