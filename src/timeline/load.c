@@ -17,10 +17,10 @@
 #include <sys/stat.h>
 
 /*
- * The approximate number of bytes of a recording per event; the number of events that are added at
- * once; and the size from which on the timeline is built while the recording is read.
+ * The approximate number of bytes of a recording per event; and the number of events that are added
+ * at once.
  */
-enum { EVENT_BYTES = 16, SLICE = 512, STREAMED_BYTES = 32 << 20 };
+enum { EVENT_BYTES = 16, SLICE = 512 };
 
 /*
  * Returns whether an event repeats a wait. A wait that was reported while it continued, and ended
@@ -106,9 +106,9 @@ static int read_rows(struct loader *l, struct rec_rows *rows, void (*on_row)(str
 
 /*
  * First pass: collects what must be known before the events; finds, for each part of the file, the
- * time before which no later event begins; and finds when the events end.
+ * time before which no later event begins; and raises *last_ns to when the last of them begins.
  */
-static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
+static int read_first(struct loader *l, struct recording *recording, int64_t *last_ns)
 {
     _cleanup_(rec_rows_closep) struct rec_rows *rows = NULL;
     int r = rec_rows_first(&rows, recording, loader_columns, FIELDS, loader_first_wants);
@@ -123,7 +123,8 @@ static int read_first(struct loader *l, struct recording *recording, int64_t *en
     for (size_t i = n; r == 0 && i-- > 0;) {
         least = MIN(least, parts[i].start_ns);
         l->parts.data[i] = (struct rec_part){parts[i].end, least};
-        *end_ns = parts[i].start_ns == INT64_MAX ? *end_ns : MAX(*end_ns, parts[i].start_ns);
+        if (parts[i].start_ns != INT64_MAX)
+            *last_ns = MAX(*last_ns, parts[i].start_ns);
     }
     l->streamed = r == 0 && n && least > 0 && least < INT64_MAX;
     if (!l->streamed)
@@ -237,10 +238,11 @@ static int read_recording(struct timeline **ret, const char *path, uint64_t stre
         r = time_part_read(&span, recording);
     if (r == 0)
         r = recording_select(recording, loader_events);
+    int64_t last_ns = end_ns;
     if (r == 0 && info.bytes >= streamed_from)
-        r = read_first(&l, recording, &end_ns);
+        r = read_first(&l, recording, &last_ns);
     if (r == 0)
-        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(end_ns, 0),
+        r = tl_spool_init(&l.events, (uint64_t)MAX(info.start_ns, 0), (uint64_t)MAX(last_ns, 0),
                           info.bytes / EVENT_BYTES);
     if (r == 0)
         r = read_all_events(&l, recording, &info);
@@ -283,14 +285,14 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     return r != -ENOEXEC ? r : read_recording(ret, path, streamed_from, index, NULL, NULL, why);
 }
 
-int timeline_read_part(struct timeline **ret, const char *path, uint64_t from_ns, uint64_t to_ns,
-                       uint64_t *ret_whole_ns, struct buf *why)
+int timeline_read_part(struct timeline **ret, const char *path, uint64_t streamed_from,
+                       uint64_t from_ns, uint64_t to_ns, uint64_t *ret_whole_ns, struct buf *why)
 {
     const struct time_part part = {.from_ns = from_ns, .to_ns = to_ns};
     _cleanup_(file_map_release) struct file_map m = {0};
     if (file_map_open(&m, path) == 0 && trcxml_is(m.data, m.len))
         return -ENOEXEC;
-    return read_recording(ret, path, STREAMED_BYTES, NULL, &part, ret_whole_ns, why);
+    return read_recording(ret, path, streamed_from, NULL, &part, ret_whole_ns, why);
 }
 
 /*
@@ -313,7 +315,7 @@ int timeline_load(struct timeline **ret, const char *path, struct buf *why)
     uint64_t key = index_of(path, &index);
     int r = key ? timeline_map(ret, buf_str(&index), key) : -ENOENT;
     if (r < 0) {
-        r = timeline_read(ret, path, STREAMED_BYTES, key ? buf_str(&index) : NULL, why);
+        r = timeline_read(ret, path, TIMELINE_STREAMED_BYTES, key ? buf_str(&index) : NULL, why);
         if (r == 0 && key && (*ret)->n_nodes >= TL_INDEX_NODES)
             timeline_save(*ret, buf_str(&index), key);
     }

@@ -8,6 +8,9 @@
 #include "base/buf.h"
 #include "timeline/timeline.h"
 
+/* The size of a recording from which on its timeline is built while it is read. */
+enum { TIMELINE_STREAMED_BYTES = 32 << 20 };
+
 /*
  * Reads a recording. For a large one an index is written next to it (PATH.timeline) and used as
  * long as the recording has the same size and time; if the index cannot be written, the timeline
@@ -30,9 +33,11 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
 /*
  * Reads a part of a flight recording, as if `convert` had written it and the result was read: what
  * came before it is unknown, and waits that reach over its ends are cut there. to_ns = 0: up to the
- * end. Sets *ret_whole_ns to the length of the whole recording; a part that begins after that is
- * empty. Returns 0, -ENOEXEC for a file that is no flight recording but another one that
- * timeline_load reads, or another negative errno with the reason in why.
+ * end. streamed_from: as for timeline_read. Sets *ret_whole_ns to the length of the whole
+ * recording; a part that begins after that is empty. Returns 0, -ENOEXEC for a file that is no
+ * flight recording but another one that timeline_load reads, or another negative errno with the
+ * reason in why.
  */
-int timeline_read_part(struct timeline **ret, const char *path, uint64_t from_ns, uint64_t to_ns,
-                       uint64_t *ret_whole_ns, struct buf *why) must_check;
+int timeline_read_part(struct timeline **ret, const char *path, uint64_t streamed_from,
+                       uint64_t from_ns, uint64_t to_ns, uint64_t *ret_whole_ns,
+                       struct buf *why) must_check;

@@ -518,6 +518,8 @@ void loader_on_first(struct loader *l)
         l->ours = true;
         return;
     }
+    if (l->window && !is_selected(l))
+        return;
     uint32_t thread = field_thread(l, EVENT_THREAD), object = field_object(l, THREAD_CLASS);
     if (thread != TL_NONE && object != TL_NONE)
         know_thread(l, thread, object);

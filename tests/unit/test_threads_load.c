@@ -76,7 +76,7 @@ static uint64_t method_at(unsigned i, unsigned k)
     return 1 + (k == 1 ? i : k == 2 ? i / METHODS : hash_u64(i * DEPTHS + k)) % METHODS;
 }
 
-static void put_park(unsigned i, uint64_t time)
+static void put_park(unsigned i, uint64_t time, uint64_t ns)
 {
     struct jfr_frame frames[DEPTHS];
     struct jfr_event e;
@@ -86,7 +86,7 @@ static void put_park(unsigned i, uint64_t time)
     uint64_t trace = jfr_trace(writer, frames, n, false);
     assert_true(jfr_begin(writer, JFR_THREAD_PARK, 0, &e));
     jfr_put_time(&e, time);
-    jfr_put_long(&e, NS_PER_MS);
+    jfr_put_long(&e, (int64_t)ns);
     jfr_put_long(&e, 1);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, (int64_t) class);
@@ -120,7 +120,7 @@ static void each_wait_has_its_own_stack(void **state)
         jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
     uint64_t now = now_ns();
     for (unsigned i = 0; i < STACKS; i++)
-        put_park(i, now + 2 * i * NS_PER_MS);
+        put_park(i, now + 2 * i * NS_PER_MS, NS_PER_MS);
     assert_int_equal(jfr_writer_close(writer), 0);
     jfr_writer_free(writer);
     struct timeline *t;
@@ -166,6 +166,76 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
         struct buf why = BUF(256);
         assert_int_equal(timeline_read(&t, name, streamed ? 0 : SIZE_MAX, NULL, &why), 0);
         assert_int_equal(start_of(t, "later"), start_of(t, "main") + 7 * NS_PER_MS);
+        timeline_free(t);
+        buf_release(&why);
+    }
+    unlink(name);
+}
+
+static void put_end(uint64_t id, uint64_t time)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(writer, JFR_THREAD_END, 0, &e));
+    jfr_put_time(&e, time);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_commit(&e);
+}
+
+static const struct tl_thread *named(const struct timeline *t, const char *name)
+{
+    for (uint32_t i = 0; i < t->n_threads; i++)
+        if (strcmp(tl_thread_name(t, i), name) == 0)
+            return &t->threads[i];
+    return NULL;
+}
+
+/*
+ * However large the recording is, a part of it ends where it was asked to end, and a thread that
+ * was over before it is none of its threads.
+ */
+static void a_part_of_a_large_recording_ends_where_it_ends(void **state)
+{
+    /* A MiB, so that the file has several parts. */
+    enum { PARKS = 40000, PARK_US = 10 };
+
+    char name[] = "test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    assert_int_equal(jfr_declare(writer, &thread_object, 1, &thread_object_type), 0);
+    class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Object"});
+    static const char *const names[] = {"main", "over"};
+    for (uint64_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_int_equal(
+            jfr_define_thread(writer, i + 1,
+                              &(struct jfr_thread){.java_name = names[i], .java_id = i + 1}),
+            0);
+    uint64_t now = now_ns();
+    put_thread(false, 1, now);
+    put_thread(false, 2, now);
+    put_end(2, now + 10 * NS_PER_MS);
+    for (unsigned i = 0; i < PARKS; i++) {
+        put_park(i % STACKS, now + i * PARK_US * 1000, PARK_US * 500);
+        if (i % 1000 == 0)
+            assert_int_equal(jfr_writer_work(writer), 0);
+    }
+    usleep(PARKS * PARK_US + 50000); /* the recording lasts that long */
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    for (int streamed = 0; streamed < 2; streamed++) {
+        struct timeline *t;
+        struct buf why = BUF(256);
+        uint64_t whole;
+        assert_int_equal(timeline_read_part(&t, name, streamed ? 0 : SIZE_MAX, 50 * NS_PER_MS,
+                                            100 * NS_PER_MS, &whole, &why),
+                         0);
+        assert_int_equal(t->end_ns, 50 * NS_PER_MS);
+        assert_int_equal(named(t, "main")->end_ns, 50 * NS_PER_MS);
+        assert_null(named(t, "over"));
+        assert_true(whole > 400 * NS_PER_MS);
         timeline_free(t);
         buf_release(&why);
     }
@@ -223,11 +293,11 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
     assert_int_equal(
         jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
     uint64_t now = now_ns();
-    put_park(0, now);
+    put_park(0, now, NS_PER_MS);
     put_sample(now + 10 * NS_PER_MS, 2, 2);
     put_sample(now + 11 * NS_PER_MS, 1, 0);
     put_sample(now + 12 * NS_PER_MS, 2, 0);
-    put_park(1, now + 20 * NS_PER_MS);
+    put_park(1, now + 20 * NS_PER_MS, NS_PER_MS);
     /* The last list of methods would be behind the others. */
     put_sample(now + 30 * NS_PER_MS, 1, 0);
     /*
@@ -239,7 +309,7 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
                                                       {.method = 13, .type = JFR_FRAME_JIT}},
                                  3, false);
     put_sample_of(now + 13 * NS_PER_MS, through);
-    put_park(2, now + 40 * NS_PER_MS);
+    put_park(2, now + 40 * NS_PER_MS, NS_PER_MS);
     assert_int_equal(jfr_writer_close(writer), 0);
     jfr_writer_free(writer);
     struct timeline *t;
@@ -359,6 +429,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
+        cmocka_unit_test(a_part_of_a_large_recording_ends_where_it_ends),
         cmocka_unit_test(each_wait_has_its_own_stack),
         cmocka_unit_test(samples_of_the_agents_classes_alone_are_no_methods_of_the_path),
         cmocka_unit_test(a_carrier_that_nobody_woke_has_no_waker),

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds the timeline of each recording twice: from all of its events, and while it is read, as for
- * large ones. Prints how many nodes they have, or where they differ and then exits with 1.
+ * Builds the timelines of each recording and of parts of it twice: from all of their events, and
+ * while the recording is read, as for large ones. Prints how many nodes they have, or where they
+ * differ and then exits with 1.
  */
 #include "timeline/load.h"
 
 #include <stdio.h>
 #include <string.h>
+
+enum { PARTS = 3 };
 
 static bool same_thread(const struct timeline *a, uint32_t x, const struct timeline *b, uint32_t y)
 {
@@ -69,21 +72,51 @@ static bool same(const struct timeline *a, const struct timeline *b, const char 
     return whole && i == a->n_nodes;
 }
 
+/* Returns the number of nodes of the whole recording, or -1; *ret_ns is how long it is. */
+static int64_t whole(const char *path, uint64_t *ret_ns, struct buf *why)
+{
+    _cleanup_(timeline_freep) struct timeline *a = NULL, *b = NULL;
+    if (timeline_read(&a, path, SIZE_MAX, NULL, why) < 0 ||
+        timeline_read(&b, path, 0, NULL, why) < 0 || !same(a, b, path))
+        return -1;
+    *ret_ns = a->end_ns;
+    return (int64_t)a->n_nodes;
+}
+
+/* Returns the number of nodes of a part of it, or -1. */
+static int64_t part(const char *path, uint64_t from_ns, uint64_t to_ns, struct buf *why)
+{
+    _cleanup_(timeline_freep) struct timeline *a = NULL, *b = NULL;
+    uint64_t length, again;
+    if (timeline_read_part(&a, path, SIZE_MAX, from_ns, to_ns, &length, why) < 0 ||
+        timeline_read_part(&b, path, 0, from_ns, to_ns, &again, why) < 0)
+        return -1;
+    bool is_same = same(a, b, path) && length == again;
+    if (!is_same)
+        printf("from %llu to %llu ns: ends after %llu and %llu ns of %llu and %llu\n",
+               (unsigned long long)from_ns, (unsigned long long)to_ns,
+               (unsigned long long)a->end_ns, (unsigned long long)b->end_ns,
+               (unsigned long long)length, (unsigned long long)again);
+    return is_same ? (int64_t)a->n_nodes : -1;
+}
+
 int main(int argc, char **argv)
 {
     int bad = 0;
     size_t nodes = 0;
     for (int i = 1; i < argc; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
-        _cleanup_(timeline_freep) struct timeline *a = NULL, *b = NULL;
-        if (timeline_read(&a, argv[i], SIZE_MAX, NULL, &why) < 0 ||
-            timeline_read(&b, argv[i], 0, NULL, &why) < 0) {
-            printf("%s: %s\n", argv[i], buf_str(&why));
-            bad = 1;
-            continue;
+        uint64_t ns = 0;
+        int64_t n[PARTS + 1] = {whole(argv[i], &ns, &why)};
+        n[1] = part(argv[i], 0, ns / 3, &why);
+        n[2] = part(argv[i], ns / 3, ns / 2, &why);
+        n[3] = part(argv[i], ns / 2, 0, &why);
+        for (int k = 0; k <= PARTS; k++) {
+            bad |= n[k] < 0;
+            nodes += n[k] < 0 ? 0 : (size_t)n[k];
         }
-        bad |= !same(a, b, argv[i]);
-        nodes += a->n_nodes;
+        if (buf_str(&why)[0])
+            printf("%s: %s\n", argv[i], buf_str(&why));
     }
     printf("%zu nodes\n", nodes);
     return bad;

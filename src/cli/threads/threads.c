@@ -172,7 +172,8 @@ int thread_view_part(const struct thread_view *v, struct thread_view *ret, uint6
                                .separate = true,
                                .base_ns = o->from_ns,
                                .range = PATH_OPTIONS};
-    int r = timeline_read_part(&part.t, v->path, o->from_ns, o->to_ns, ret_whole_ns, why);
+    int r = timeline_read_part(&part.t, v->path, TIMELINE_STREAMED_BYTES, o->from_ns, o->to_ns,
+                               ret_whole_ns, why);
     if (r == 0)
         *ret = part;
     return r;
