@@ -215,8 +215,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     struct tl_node n = tl_node(c->t, begin);
     uint64_t until = end == TL_NONE ? c->t->end_ns : tl_node(c->t, end).time;
     if ((c->f->threads && !c->f->threads[n.thread]) ||
-        (until <= c->f->from && n.time < c->f->from) || (c->f->to && n.time >= c->f->to) ||
-        until - n.time < c->f->min_ns)
+        (until <= c->f->from && n.time < c->f->from) || (c->f->to && n.time >= c->f->to))
         return 0;
     /* What lies outside the selected part is ignored, as if only that part had been recorded. */
     uint64_t from = MAX(n.time, c->f->from);
@@ -232,6 +231,11 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         return 0;
     struct one_wait w = {.begin = n, .context = c->t->contexts[n.context], .ns = to - from};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
+        return 0;
+    bool shorter = until - n.time < c->f->min_ns;
+    c->s->shorter += shorter;
+    c->s->waits += !shorter;
+    if (shorter)
         return 0;
     w.block = n.kind == TL_WAIT_LOCK || n.kind == TL_REACQUIRE;
     bool ends = end != TL_NONE;

@@ -67,6 +67,8 @@ struct monitor_stats {
      */
     uint64_t intervals, caused, inferred;
     uint64_t idle, idle_ns; /* of the selected threads */
+    /* what is selected but for its length: as long as min_ns says (idle waits included); shorter */
+    uint64_t waits, shorter;
     /* the blocks that are no waits to enter: notified threads that get their monitor back */
     uint64_t back, back_ns;
     uint64_t implied; /* events of the whole timeline without a node (graph_is_implied) */

@@ -54,9 +54,10 @@ int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns)
 int parse_size(const char *text, uint64_t *ret_bytes)
 {
     static const struct unit units[] = {
-        {"b", 1},       {"k", 0x1p10},   {"kb", 0x1p10},  {"kib", 0x1p10}, {"m", 0x1p20},
-        {"mb", 0x1p20}, {"mib", 0x1p20}, {"g", 0x1p30},   {"gb", 0x1p30},  {"gib", 0x1p30},
-        {"t", 0x1p40},  {"tb", 0x1p40},  {"tib", 0x1p40},
+        {"b", 1},        {"k", 0x1p10},   {"kb", 0x1p10},  {"kib", 0x1p10}, {"m", 0x1p20},
+        {"mb", 0x1p20},  {"mib", 0x1p20}, {"g", 0x1p30},   {"gb", 0x1p30},  {"gib", 0x1p30},
+        {"t", 0x1p40},   {"tb", 0x1p40},  {"tib", 0x1p40}, {"p", 0x1p50},   {"pb", 0x1p50},
+        {"pib", 0x1p50}, {"e", 0x1p60},   {"eb", 0x1p60},  {"eib", 0x1p60},
     };
     return parse_with_units(text, units, ARRAY_SIZE(units), 1, (double)PARSE_SIZE_MAX, ret_bytes);
 }
@@ -120,8 +121,19 @@ char *format_duration(char text[24], uint64_t ns)
 
 char *format_size(char text[24], uint64_t bytes)
 {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     return format_scaled(text, (double)bytes, units, ARRAY_SIZE(units), 1024);
+}
+
+char *format_numbers(char text[48], uint64_t least, uint64_t most, bool exceeds)
+{
+    if (most < INT64_MAX)
+        snprintf(text, 48, "%" PRIu64 " to %" PRIu64, least, most);
+    else if (exceeds)
+        snprintf(text, 48, "less than 2^%d", most > INT64_MAX ? 64 : 63);
+    else
+        snprintf(text, 48, "%" PRIu64 " or more", least);
+    return text;
 }
 
 /* Returns the length of a noun without its plural ending: 5 for "classes". */

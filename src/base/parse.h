@@ -7,6 +7,7 @@
 
 #include "base/macro.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,8 +21,8 @@
  */
 int parse_duration(const char *text, uint64_t unit_ns, uint64_t *ret_ns) must_check;
 /*
- * Parses a size such as "64k", "256M", "1.5G", "2T" (powers of 1024; a trailing "B" or "iB" is
- * allowed) or a plain number into bytes. Returns 0, -EINVAL (not a size) or -ERANGE.
+ * Parses a size such as "64k", "256M", "1.5G", "2T", "1E" (powers of 1024; a trailing "B" or "iB"
+ * is allowed) or a plain number into bytes. Returns 0, -EINVAL (not a size) or -ERANGE.
  */
 int parse_size(const char *text, uint64_t *ret_bytes) must_check;
 /*
@@ -38,6 +39,12 @@ char *format_limit(char text[24], uint64_t ns);
 /* Write "1.5 s", "12.3 ms", "840 ns" or "1.5 GiB", "640 B" into `text`. Return `text`. */
 char *format_duration(char text[24], uint64_t ns);
 char *format_size(char text[24], uint64_t bytes);
+/*
+ * Writes the numbers from `least` to `most`: "1 to 65535". If `most` is only the largest number of
+ * its type, which says nothing to a person, writes "1 or more", or for a number that exceeds it,
+ * "less than 2^63". Returns `text`.
+ */
+char *format_numbers(char text[48], uint64_t least, uint64_t most, bool exceeds);
 /*
  * Writes a number and what it counts into `text`: "1 class" or "2 classes". nouns: what is counted,
  * in the plural. Returns `text`.

@@ -107,19 +107,17 @@ static uint64_t most(const struct arg *a)
                                  : INT64_MAX;
 }
 
-/* A limit of an option, in its unit. */
+/* A limit of a time or a size, in its unit. */
 static const char *format_bound(char text[24], const struct arg *a, uint64_t bound)
 {
-    if (a->kind == ARG_DURATION || a->kind == ARG_SPAN)
-        return format_limit(text, bound);
-    if (a->kind == ARG_SIZE)
-        return format_size(text, bound);
-    snprintf(text, 24, "%llu", (unsigned long long)bound);
-    return text;
+    return a->kind == ARG_SIZE ? format_size(text, bound) : format_limit(text, bound);
 }
 
-/* Returns what is wrong with a value that is not a number, or that is out of range. */
-static const char *wrong_number(const struct arg *a, const char *text, int error)
+/*
+ * Returns what is wrong with a value that is not a number, or that is out of range. exceeds: it is
+ * larger than the largest one
+ */
+static const char *wrong_number(const struct arg *a, const char *text, int error, bool exceeds)
 {
     static const char *const expected[] = {[ARG_NUMBER] = "not a whole number; allowed",
                                            [ARG_COUNT] = "not a whole number; allowed",
@@ -128,12 +126,17 @@ static const char *wrong_number(const struct arg *a, const char *text, int error
                                            [ARG_SPAN] = "not a time such as 30s or 500ms; allowed",
                                            [ARG_SIZE] = "not a size such as 64m; allowed"};
     static char why[160];
-    char low[24], high[24];
-    snprintf(why, sizeof(why), "%s: %s to %s",
+    char low[24], high[24], range[64];
+    if (a->kind == ARG_NUMBER || a->kind == ARG_COUNT)
+        format_numbers(range, least(a), most(a), exceeds);
+    else
+        snprintf(range, sizeof(range), "%s to %s", format_bound(low, a, least(a)),
+                 format_bound(high, a, most(a)));
+    snprintf(why, sizeof(why), "%s: %s",
              error == -ERANGE ? "out of range"
              : !*text         ? "empty; allowed"
                               : expected[a->kind],
-             format_bound(low, a, least(a)), format_bound(high, a, most(a)));
+             range);
     return why;
 }
 
@@ -167,9 +170,10 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     case ARG_SHARE:
         return set_share(at, text);
     }
-    if (r == 0 && (*(const uint64_t *)at < least(a) || *(const uint64_t *)at > most(a)))
+    bool exceeds = r == -ERANGE || (r == 0 && *(const uint64_t *)at > most(a));
+    if (exceeds || (r == 0 && *(const uint64_t *)at < least(a)))
         r = -ERANGE;
-    return r == 0 ? NULL : wrong_number(a, text, r);
+    return r == 0 ? NULL : wrong_number(a, text, r, exceeds);
 }
 
 static void refer_to_help(const struct command *c)

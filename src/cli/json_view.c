@@ -2,6 +2,7 @@
 #include "cli/json_view.h"
 
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "options/signature.h"
 
@@ -291,7 +292,8 @@ static void print_members(FILE *to, json_object *o)
             fprintf(to, "%s (%zu)\n", label_of(key, label), json_object_array_length(value));
             is_table(value) ? print_table(to, value, 0) : print_lines(to, key, value);
         } else if (strcmp(key, "left_out") == 0) {
-            fprintf(to, "and %s more\n", json_object_get_string(value));
+            fprintf(to, "and %s\n",
+                    COUNT_TEXT((uint64_t)json_object_get_int64(value), "more objects"));
         } else {
             fprintf(to, "%-24s ", label_of(key, label));
             print_cell(to, key, value, 0, false);

@@ -73,14 +73,12 @@ static void print_where(const struct vm *vm)
 static void print_table(const struct vm_list *l)
 {
     char uid[32], up[16], cpu[16];
-    int version = 0, user = 0;
+    int version = 7, user = 4;
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];
-        version = MAX(version, vm->version ? (int)strlen(vm->version) : 0);
-        user = MAX(user, (int)strlen(user_name(vm->uid, uid)));
+        version = text_wider(version, vm->version ? vm->version : "?", 40);
+        user = text_wider(user, user_name(vm->uid, uid), 32);
     }
-    version = MIN(MAX(version, 7), 40);
-    user = MIN(MAX(user, 4), 32);
     printf("    PID  %-*s  %-*s     UP    CPU  PROGRAM\n", user, "USER", version, "VERSION");
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];

@@ -32,6 +32,12 @@ static inline bool only_requests_given(const struct only_requests *o)
     return o->name || o->slowest > 0;
 }
 
+/* The option of these that was given, for messages. */
+static inline const char *only_requests_option(const struct only_requests *o)
+{
+    return o->name ? "--request" : "--slowest";
+}
+
 /*
  * Finds when threads worked for the selected requests. The caller releases *ret. Returns 0, or the
  * exit status after a complaint.

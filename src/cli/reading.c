@@ -315,6 +315,15 @@ static int complain_of_metric(const struct profile *p, const char *metric, const
     return complain(path, "holds none of this metric", buf_str(&text));
 }
 
+static int complain_that_none_of(const struct selection *s, const char *path,
+                                 enum profile_metric metric)
+{
+    char what[80];
+    snprintf(what, sizeof(what), "no sample of the metric %s is selected by",
+             profile_metrics[metric].name);
+    return complain_of_selection(s, path, what);
+}
+
 int reading_check_metric(const struct selection *s, const struct profile *p, const char *path,
                          enum profile_metric metric)
 {
@@ -324,7 +333,7 @@ int reading_check_metric(const struct selection *s, const struct profile *p, con
     int r = passes(p, metric, f);
     if (r < 0)
         return complain_errno(path, "cannot read", r);
-    return r > 0 ? 0 : complain_of_selection(s, path, "no sample of this metric is selected by");
+    return r > 0 ? 0 : complain_that_none_of(s, path, metric);
 }
 
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
@@ -346,7 +355,8 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                                     : "the file states only the number of its samples");
             if (p->series[i].samples.len)
                 return 0;
-            return complain_of_metric(p, s->metric, path);
+            return only_requests_given(&s->requests) ? complain_that_none_of(s, path, *ret)
+                                                     : complain_of_metric(p, s->metric, path);
         }
     }
     if (contents_lacks_tables(path))

@@ -67,6 +67,11 @@ size_t text_width(const char *s, size_t len)
     return text_put(NULL, s, len, SIZE_MAX);
 }
 
+int text_wider(int width, const char *s, int most)
+{
+    return MAX(width, (int)MIN(text_width(s, strlen(s)), (size_t)most));
+}
+
 /*
  * Appends as much as fits into one row, followed by the number of columns that are missing. Returns
  * the columns.
@@ -277,4 +282,12 @@ void print_left_out(size_t n, size_t limit, const char *nouns)
         return;
     snprintf(more, sizeof(more), "more %s", nouns);
     text_fprintf(stdout, " ... and %s (--limit)\n", COUNT_TEXT(n - limit, more));
+}
+
+void print_shorter(uint64_t n, const char *nouns, uint64_t min_ns)
+{
+    char limit[24];
+    if (n)
+        text_fprintf(stdout, " %s shorter than %s %s left out (--min)\n", COUNT_TEXT(n, nouns),
+                     format_limit(limit, min_ns), n == 1 ? "is" : "are");
 }

@@ -30,6 +30,11 @@ struct buf;
 /* Returns the number of columns of a text as it is printed. */
 size_t text_width(const char *s, size_t len);
 /*
+ * Returns the width of a table's column that is to hold this text as well, but not more than `most`
+ * columns for it: a longer text moves the rest of its row.
+ */
+int text_wider(int width, const char *s, int most);
+/*
  * Appends a text as it is printed, at most `columns` columns of it and no partial character. b may
  * be NULL. Returns the number of columns appended.
  */
@@ -46,6 +51,8 @@ void print_column(FILE *to, const char *s, size_t columns, bool right);
  * all.
  */
 void print_left_out(size_t n, size_t limit, const char *nouns);
+/* Prints how many calls or waits (`nouns`) --min leaves out; nothing for 0. */
+void print_shorter(uint64_t n, const char *nouns, uint64_t min_ns);
 /* Prints text of the command's own tables, of several lines. */
 void print_own(FILE *to, const char *s);
 

@@ -111,15 +111,11 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     return r;
 }
 
-/* Formats a limit of an option's range, in the option's unit. */
+/* Formats a limit of a time or a size, in its unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
-    if (row->kind == OPTION_DURATION)
-        return format_limit(text, MIN(bound, PARSE_TIME_MAX_NS));
-    if (row->kind == OPTION_SIZE)
-        return format_size(text, MIN(bound, PARSE_SIZE_MAX));
-    snprintf(text, 24, "%llu", (unsigned long long)bound);
-    return text;
+    return row->kind == OPTION_SIZE ? format_size(text, MIN(bound, PARSE_SIZE_MAX))
+                                    : format_limit(text, MIN(bound, PARSE_TIME_MAX_NS));
 }
 
 bool option_is_settings_file(const char *text)
@@ -173,12 +169,16 @@ static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
                                            [OPTION_SHARE] = "a share, 0.01% to 100%",
                                            [OPTION_TEXT] = "any text but the empty one"};
 
-/* Writes "0 to 16384". */
-static void put_range(struct buf *to, const struct option_row *row)
+/* Writes "0 to 16384". exceeds: as in format_numbers */
+static void put_range(struct buf *to, const struct option_row *row, bool exceeds)
 {
-    char low[24], high[24];
+    char low[24], high[24], numbers[48];
     uint64_t least = flags ? MAX(row->min, row->min_record) : row->min;
-    buf_printf(to, "%s to %s", format_bound(low, row, least), format_bound(high, row, row->max));
+    if (row->kind == OPTION_NUMBER)
+        buf_string(to, format_numbers(numbers, least, row->max, exceeds));
+    else
+        buf_printf(to, "%s to %s", format_bound(low, row, least),
+                   format_bound(high, row, row->max));
 }
 
 int option_value_set(struct option_value *v, enum option which, const char *text,
@@ -189,7 +189,7 @@ int option_value_set(struct option_value *v, enum option which, const char *text
     if (r == -ERANGE) {
         option_put(message, which, text);
         buf_string(message, ": out of range: ");
-        put_range(message, row);
+        put_range(message, row, strtod(text, NULL) > (double)row->min);
         return -EINVAL;
     }
     if (r < 0 && row->kind == OPTION_TEXT && *text) {
@@ -204,7 +204,7 @@ int option_value_set(struct option_value *v, enum option which, const char *text
                    flags && what ? what : row->values);
         if (flags && what && row->max) {
             buf_string(message, ", ");
-            put_range(message, row);
+            put_range(message, row, false);
         }
         return -EINVAL;
     }

@@ -249,6 +249,15 @@ static void durations_and_sizes(void **state)
     char text[24], path[20];
     assert_string_equal(format_duration(text, 1500000000), "1.50 s");
     assert_string_equal(format_size(text, 268435456), "256 MiB");
+    assert_string_equal(format_size(text, PARSE_SIZE_MAX), "1.00 EiB");
+    assert_int_equal(parse_size("1.00EiB", &v), 0);
+    assert_int_equal(v, PARSE_SIZE_MAX);
+    char range[48];
+    assert_string_equal(format_numbers(range, 0, 65535, false), "0 to 65535");
+    assert_string_equal(format_numbers(range, 0, 65535, true), "0 to 65535");
+    assert_string_equal(format_numbers(range, 1, INT64_MAX, false), "1 or more");
+    assert_string_equal(format_numbers(range, 1, INT64_MAX, true), "less than 2^63");
+    assert_string_equal(format_numbers(range, 1, UINT64_MAX, true), "less than 2^64");
     assert_string_equal(COUNT_TEXT(1, "classes"), "1 class");
     assert_string_equal(COUNT_TEXT(2, "classes"), "2 classes");
     assert_string_equal(COUNT_TEXT(1, "details of requests"), "1 detail of requests");

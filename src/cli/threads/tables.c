@@ -28,7 +28,12 @@ static int stats_of(struct thread_view *v, bool only_threads, struct monitor_sta
     struct stats_filter f = filter_of(v, 1000000);
     f.only_threads = only_threads;
     int r = monitor_stats(v->t, &f, ret);
-    return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
+    if (r < 0)
+        return complain_errno(v->path, "cannot analyse", r);
+    if (!f.min_ns || ret->waits)
+        return 0;
+    monitor_stats_release(ret);
+    return thread_view_no_wait(v);
 }
 
 /* Prints what the tables leave out. */
@@ -180,6 +185,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "idle_ns", s->idle_ns);
     json_key_u64(&j, "back", s->back);
     json_key_u64(&j, "back_ns", s->back_ns);
+    json_key_u64(&j, "shorter", s->shorter);
     json_key_u64(&j, "deadlocks", v->t->deadlocks);
     json_key(&j, "threads");
     json_threads(v, &j, s);
@@ -203,6 +209,11 @@ static int by_waits(const void *a, const void *b)
     return (x->thread > y->thread) - (x->thread < y->thread);
 }
 
+static bool has_waits(const struct thread_stats *row)
+{
+    return row->blocked || row->waited || row->io || row->ready;
+}
+
 /*
  * True for threads that had nothing to do, and for the VM's own threads that nothing delayed: a
  * reader does not look for these.
@@ -210,13 +221,13 @@ static int by_waits(const void *a, const void *b)
 static bool is_idle(const struct thread_view *v, const struct thread_stats *row)
 {
     bool system = v->t->threads[row->thread].flags & TL_THREAD_SYSTEM;
-    return !row->blocked && !row->waited && !row->io && !row->ready && (row->idle || system);
+    return !has_waits(row) && (row->idle || system);
 }
 
 static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t limit)
 {
     char d[24], e[24], f[24];
-    size_t shown = 0, left = 0, idle = 0;
+    size_t shown = 0, left = 0, idle = 0, without = 0;
     bool ready = false, io = false;
     for (size_t i = 0; i < s->threads.len; i++) {
         const struct thread_stats *row = &s->threads.data[i];
@@ -232,9 +243,11 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
         if (!v->threads[row->thread] || !was_alive(v, row->thread))
             continue;
         bool hidden = !v->options->idle && is_idle(v, row);
+        bool none = !hidden && v->options->min_ns && !has_waits(row);
         idle += hidden;
-        left += !hidden && shown == limit;
-        if (hidden || shown == limit)
+        without += none;
+        left += !hidden && !none && shown == limit;
+        if (hidden || none || shown == limit)
             continue;
         printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s", row->blocked,
                format_duration(d, row->blocked_ns), row->waited,
@@ -254,8 +267,12 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
     if (idle)
         printf(" %zu idle thread%s\n", idle,
                idle == 1 ? " is not shown; --idle shows it" : "s are not shown; --idle shows them");
+    if (without)
+        printf(" %zu thread%s without such a wait %s not shown\n", without, without == 1 ? "" : "s",
+               without == 1 ? "is" : "are");
     print_back(s);
     print_idle(v, s);
+    thread_view_print_shorter(v, s->shorter);
 }
 
 /* Prints for how many of the waits that take long it is known who or what ended them. */
@@ -426,6 +443,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     json_sites(v, &j, s, false);
     json_key_u64(&j, "back", s->back);
     json_key_u64(&j, "back_ns", s->back_ns);
+    json_key_u64(&j, "shorter", s->shorter);
     json_key(&j, "holds");
     json_holds(v, &j, &g->holds);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
@@ -525,6 +543,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
     print_back(s);
     print_sites(v, s, false, limit);
     print_idle(v, s);
+    thread_view_print_shorter(v, s->shorter);
     print_holds(v, &g->holds, limit);
 }
 

@@ -27,7 +27,7 @@
                {"--lock", 0, ARG_LIST, OPTION(lock), "PATTERN", "the same as --class"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
-#define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are at least this long"}
+#define MIN_   {"--min", 0, ARG_SPAN, OPTION(min_ns), "TIME", "only waits that are at least this long"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "follow the path back from the end of this thread"}
 #define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same as --end"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "include idle threads, such as pool threads without a task and timers"}
@@ -228,6 +228,30 @@ const char *thread_view_end(const struct thread_view *v)
     bool chosen = v->options->end_thread || v->options->thread;
     return chosen && v->range.end_thread != TL_NONE ? tl_thread_name(v->t, v->range.end_thread)
                                                     : NULL;
+}
+
+int thread_view_no_wait(const struct thread_view *v)
+{
+    const struct thread_options *o = v->options;
+    _cleanup_(buf_release) struct buf all = BUF(256);
+    const char *given[] = {o->times ? only_requests_option(&o->requests) : NULL,
+                           o->thread ? "--thread" : NULL,
+                           o->lock         ? "--lock"
+                           : o->class_name ? "--class"
+                                           : NULL,
+                           o->min_ns ? "--min" : NULL,
+                           o->from_ns ? "--from" : NULL,
+                           o->to_ns ? "--to" : NULL};
+    for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+        if (given[i])
+            buf_printf(&all, "%s%s", all.len ? " " : "", given[i]);
+    return complain(v->path, "no wait is selected by", buf_str(&all));
+}
+
+void thread_view_print_shorter(const struct thread_view *v, uint64_t shorter)
+{
+    if (v->options->min_ns)
+        print_shorter(shorter, "waits", v->options->min_ns);
 }
 
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)

@@ -62,6 +62,11 @@ void thread_view_select_end(struct thread_view *v);
  */
 int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
+/* Complains that the options, --min among them, select no wait. Returns the exit status. */
+int thread_view_no_wait(const struct thread_view *v);
+/* With --min, prints how many waits are left out because they are shorter. */
+void thread_view_print_shorter(const struct thread_view *v, uint64_t shorter);
+
 /* Returns the name of the thread to whose end the path leads, if --end or --thread chose it; or
  * NULL. */
 const char *thread_view_end(const struct thread_view *v);

@@ -197,10 +197,10 @@ static struct columns columns_of(const struct thread_view *v)
     char text[600];
     for (uint32_t i = 0; i < t->n_threads; i++)
         if (v->threads[i] && t->threads[i].first != TL_NONE)
-            c.thread = MAX(c.thread, MIN((int)strlen(tl_thread_name(t, i)), THREAD_MOST));
+            c.thread = text_wider(c.thread, tl_thread_name(t, i), THREAD_MOST);
     for (uint32_t i = 0; i < t->n_objects; i++)
-        if (!v->objects || v->objects[i])
-            c.object = MAX(c.object, MIN(object_text(t, i, text), OBJECT_MOST));
+        if ((!v->objects || v->objects[i]) && object_text(t, i, text))
+            c.object = text_wider(c.object, text, OBJECT_MOST);
     return c;
 }
 
@@ -248,33 +248,6 @@ static void implied_interaction(struct json *j, const struct timeline *t, uint32
     json_end_object(j);
 }
 
-/*
- * Returns for each node whether --min keeps it: waits that are long enough, and where they end.
- * NULL without --min.
- */
-static uint8_t *long_waits(const struct thread_view *v)
-{
-    const struct timeline *t = v->t;
-    uint8_t *keep = calloc(t->n_nodes + 1, 1);
-    for (size_t i = 0; keep && i < t->n_nodes; i++) {
-        uint32_t p = tl_node(t, i).prev;
-        if (p == TL_NONE || p >= i || !tl_is_state(tl_node(t, i).kind))
-            continue;
-        p = graph_state(t, p);
-        if (tl_node(t, p).flags & TL_BLOCKED &&
-            tl_node(t, i).time - tl_node(t, p).time >= v->options->min_ns)
-            keep[p] = keep[i] = 1;
-    }
-    for (size_t i = 0; keep && i < t->n_threads; i++) {
-        uint32_t last =
-            t->threads[i].last == TL_NONE ? TL_NONE : graph_state(t, t->threads[i].last);
-        if (last != TL_NONE && tl_node(t, last).flags & TL_BLOCKED &&
-            t->end_ns - tl_node(t, last).time >= v->options->min_ns)
-            keep[last] = 1;
-    }
-    return keep;
-}
-
 /* Returns whether the event lies in the selected time, requests and threads. */
 static bool in_part(const struct thread_view *v, const struct tl_node *n)
 {
@@ -314,7 +287,42 @@ static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t 
     return (!keep || keep[n]) && in_part(v, &node) && of_object(v, &node);
 }
 
-static int timeline_json(struct thread_view *v, const struct causes *c, const uint8_t *keep)
+/* What --min keeps and leaves out. */
+struct long_waits {
+    uint8_t *keep; /* for each node: waits that are long enough, and where they end; NULL: all */
+    uint64_t shorter;
+};
+
+/* With --min, fills *ret; keep is NULL if there is no memory. */
+static void long_waits(const struct thread_view *v, struct long_waits *ret)
+{
+    const struct timeline *t = v->t;
+    uint8_t *keep = ret->keep = calloc(t->n_nodes + 1, 1);
+    for (size_t i = 0; keep && i < t->n_nodes; i++) {
+        uint32_t p = tl_node(t, i).prev;
+        if (p == TL_NONE || p >= i || !tl_is_state(tl_node(t, i).kind))
+            continue;
+        p = graph_state(t, p);
+        if (!(tl_node(t, p).flags & TL_BLOCKED))
+            continue;
+        if (tl_node(t, i).time - tl_node(t, p).time >= v->options->min_ns)
+            keep[p] = keep[i] = 1;
+        else
+            ret->shorter += selected(v, NULL, p);
+    }
+    for (size_t i = 0; keep && i < t->n_threads; i++) {
+        uint32_t last =
+            t->threads[i].last == TL_NONE ? TL_NONE : graph_state(t, t->threads[i].last);
+        if (last == TL_NONE || !(tl_node(t, last).flags & TL_BLOCKED))
+            continue;
+        if (t->end_ns - tl_node(t, last).time >= v->options->min_ns)
+            keep[last] = 1;
+        else
+            ret->shorter += selected(v, NULL, last);
+    }
+}
+
+static int timeline_json(struct thread_view *v, const struct causes *c, const struct long_waits *w)
 {
     const struct timeline *t = v->t;
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
@@ -326,7 +334,7 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         uint32_t n = (uint32_t)i;
-        if (!selected(v, keep, n))
+        if (!selected(v, w->keep, n))
             continue;
         implied_interaction(&j, t, n);
         event_head(&j, t, tl_trc_name(tl_node(t, n).kind), n);
@@ -347,12 +355,13 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
         r = threads_json_print_part(&b);
     }
     json_end_array(&j);
+    json_key_u64(&j, "shorter", w->shorter);
     losses_json_of_file(v->path, losses_of_threads, t->lost_any || t->cut_at, &j);
     json_end_object(&j);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : threads_json_print(&b);
 }
 
-static int timeline_text(struct thread_view *v, const uint8_t *keep)
+static int timeline_text(struct thread_view *v, const struct long_waits *w)
 {
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX;
@@ -364,7 +373,7 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];
-        if (!selected(v, keep, (uint32_t)i))
+        if (!selected(v, w->keep, (uint32_t)i))
             continue;
         if (graph_is_implied(t, &n) && shown++ < limit)
             print_implied(t, &c, &n);
@@ -386,6 +395,7 @@ static int timeline_text(struct thread_view *v, const uint8_t *keep)
         print_columns(t, &c, n.thread, n.kind != TL_RUN ? x->object : TL_NONE, buf_str(&rest));
     }
     print_left_out(shown, limit, "events");
+    thread_view_print_shorter(v, w->shorter);
     return 0;
 }
 
@@ -396,28 +406,29 @@ static int check_any(const struct thread_view *v, const uint8_t *keep)
     for (size_t i = 0; i < v->t->n_nodes; i++)
         if (selected(v, keep, (uint32_t)i))
             return 0;
+    if (keep)
+        return thread_view_no_wait(v);
     return complain(v->path,
-                    keep                     ? "no wait is as long as --min says"
-                    : o->from_ns || o->to_ns ? "no event lies between --from and --to"
-                                             : "no event is selected",
-                    o->from_ns || o->to_ns || !keep
-                        ? "jvmscope threads summary lists the threads and their times"
-                        : NULL);
+                    o->from_ns || o->to_ns ? "no event lies between --from and --to"
+                                           : "no event is selected",
+                    "jvmscope threads summary lists the threads and their times");
 }
 
 int threads_timeline(struct thread_view *v)
 {
-    uint8_t *keep = v->options->min_ns ? long_waits(v) : NULL;
+    struct long_waits w = {0};
     struct causes c = {0};
-    int r = v->options->min_ns && !keep ? -ENOMEM : v->options->json ? causes_of(v->t, &c) : 0;
+    if (v->options->min_ns)
+        long_waits(v, &w);
+    int r = v->options->min_ns && !w.keep ? -ENOMEM : v->options->json ? causes_of(v->t, &c) : 0;
     int status = r < 0 ? complain_errno(v->path, "cannot show", r) : 0;
     if (r == 0)
-        status = check_any(v, keep);
+        status = check_any(v, w.keep);
     if (status == 0 && v->options->json)
-        status = timeline_json(v, &c, keep);
+        status = timeline_json(v, &c, &w);
     else if (status == 0)
-        status = timeline_text(v, keep);
-    free(keep);
+        status = timeline_text(v, &w);
+    free(w.keep);
     free(c.list);
     free(c.next);
     return status;

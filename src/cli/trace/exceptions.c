@@ -139,13 +139,16 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
     struct json j = {.out = &out};
     int64_t throws = 0, again = 0;
     int class_width = 9, place_width = 9;
+
+    enum { COLUMN_MOST = 56 };
+
     for (size_t i = 0; i < t->rows.len; i++) {
         throws += t->rows.data[i].count;
         again += t->rows.data[i].after_handler ? t->rows.data[i].count : 0;
     }
     for (size_t i = 0; i < n; i++) {
-        class_width = MAX(class_width, (int)strlen(t->rows.data[i].class_name));
-        place_width = MAX(place_width, (int)strlen(t->rows.data[i].place));
+        class_width = text_wider(class_width, t->rows.data[i].class_name, COLUMN_MOST);
+        place_width = text_wider(place_width, t->rows.data[i].place, COLUMN_MOST);
     }
     if (!as_json)
         printf("%12s  %-*s  %-*s  %s\n", "COUNT", class_width, "EXCEPTION", place_width,

@@ -35,8 +35,8 @@ static const struct arg trace_args[] = {
     {"--method", 0, ARG_LIST, offsetof(struct trace_options, calls.method), "PATTERN",
      "only calls of such methods (a part of the name, * and ?, or =NAME), and what --log, --watch "
      "and --exceptions recorded in them"},
-    {"--min", 0, ARG_DURATION, offsetof(struct trace_options, calls.min), "TIME",
-     "only calls that took at least this long"},
+    {"--min", 0, ARG_SPAN, offsetof(struct trace_options, calls.min), "TIME",
+     "only calls that took at least this long, and no events between them"},
     {"--from", 0, ARG_DURATION, offsetof(struct trace_options, calls.from_ns), "TIME",
      "only what began from this time on, counted from the start: 1.5s, 2m"},
     {"--to", 0, ARG_SPAN, offsetof(struct trace_options, calls.to_ns), "TIME",
@@ -196,12 +196,25 @@ static bool selects(const struct trace_options *o)
            o->calls.to_ns || o->calls.times;
 }
 
-/*
- * Prints or writes the events of one kind. Adds to *count all that pass the filters, including
- * those beyond the limit.
- */
+struct shown_counts {
+    uint64_t all;                /* what passes the filters, including what is beyond the limit */
+    uint64_t shorter, unlasting; /* what --min leaves out: shorter calls, and events */
+};
+
+/* Counts what --min alone leaves out. */
+static void count_short(const struct trace_options *o, const struct rec_event *event,
+                        struct shown_counts *count)
+{
+    struct call_filter all = o->calls;
+    struct call c;
+    all.min = 0;
+    if (o->calls.min && call_filter_passes(&all, event, &c))
+        (*(event->tag == SHOWN_CALL ? &count->shorter : &count->unlasting))++;
+}
+
+/* Prints or writes the events of one kind, and adds to *count. */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
-                size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
+                size_t n, bool calls, bool moments, struct json *j, struct shown_counts *count)
 {
     struct rec_info info;
     int e = 0;
@@ -209,8 +222,8 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
         struct call c;
-        if (o->calls.limit && *count == o->calls.limit && calls && moments && !selects(o)) {
-            *count = n; /* known without reading the rest */
+        if (o->calls.limit && count->all == o->calls.limit && calls && moments && !selects(o)) {
+            count->all = n; /* known without reading the rest */
             break;
         }
         e = recording_at(r, marks[i].offset, &event);
@@ -219,9 +232,11 @@ static int each(struct recording *r, const struct trace_options *o, const struct
         bool is_call = event.tag == SHOWN_CALL;
         if (is_call ? !calls : !moments)
             continue;
-        if (!call_filter_passes(&o->calls, &event, &c))
+        if (!call_filter_passes(&o->calls, &event, &c)) {
+            count_short(o, &event, count);
             continue;
-        if (++*count > o->calls.limit && o->calls.limit)
+        }
+        if (++count->all > o->calls.limit && o->calls.limit)
             continue;
         if (!j) {
             if (is_call)
@@ -249,8 +264,7 @@ static int nothing_left(const char *path, const struct trace_options *o)
                            o->calls.min ? "--min" : NULL, o->calls.from_ns ? "--from" : NULL,
                            o->calls.to_ns ? "--to" : NULL};
     if (o->calls.times)
-        buf_string(&all, only_requests_given(&o->requests) && o->requests.name ? "--request"
-                                                                               : "--slowest");
+        buf_string(&all, only_requests_option(&o->requests));
     for (size_t i = 0; i < ARRAY_SIZE(given); i++)
         if (given[i])
             buf_printf(&all, "%s%s", all.len ? " " : "", given[i]);
@@ -288,13 +302,19 @@ static bool begins_early(struct recording *r, const struct rec_mark *marks, size
 static int print_text_of_all(struct recording *r, const struct trace_options *o,
                              const struct rec_mark *marks, size_t n)
 {
-    uint64_t count = 0;
+    struct shown_counts count = {0};
     printf("%12s  %10s  %-*s  %s\n", "START (s)", "TIME", THREAD_COLUMNS, "THREAD", "CALL");
     int e = each(r, o, marks, n, true, true, NULL, &count);
     if (e >= 0 && !o->calls.from_ns && begins_early(r, marks, n, o->calls.start_ns))
         puts(" A negative START is before the beginning of the recording.");
-    if (e >= 0 && o->calls.limit && count > o->calls.limit)
-        printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->calls.limit));
+    if (e >= 0 && o->calls.limit)
+        print_left_out(count.all, o->calls.limit, "lines");
+    if (e >= 0) {
+        print_shorter(count.shorter, "calls", o->calls.min);
+        if (count.unlasting)
+            printf(" %s between the calls %s left out (--min)\n",
+                   COUNT_TEXT(count.unlasting, "events"), count.unlasting == 1 ? "is" : "are");
+    }
     return e < 0 ? e : 0;
 }
 
@@ -304,7 +324,7 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
     struct json j = {.out = &out};
-    uint64_t calls_n = 0, events_n = 0;
+    struct shown_counts calls_n = {0}, events_n = {0};
     json_begin_object(&j);
     json_key_array(&j, "calls");
     int e = each(r, o, marks, n, true, false, &j, &calls_n);
@@ -313,8 +333,9 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
     if (e >= 0)
         e = each(r, o, marks, n, false, true, &j, &events_n);
     json_end_array(&j);
-    json_key_u64(&j, "calls_all", calls_n);
-    json_key_u64(&j, "events_all", events_n);
+    json_key_u64(&j, "calls_all", calls_n.all);
+    json_key_u64(&j, "events_all", events_n.all);
+    json_key_u64(&j, "shorter", calls_n.shorter);
     timings_json(t, &j);
     losses_json(l, losses_of_trace, &j);
     json_end_object(&j);

@@ -857,7 +857,7 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
         for as_json in ([], ["--json"]):
             done = lab.jvmscope("trace", *words, *as_json, out)
             assert done.returncode == 1 and why in done.stderr and not done.stdout, (words, done)
-    assert f" ... and {len(calls) - 2} more (--limit)\n" in printed_by(
+    assert f" ... and {len(calls) - 2} more lines (--limit)\n" in printed_by(
         lab.jvmscope("trace", "-n", 2, out)
     )
     cut = json.loads(printed_by(lab.jvmscope("trace", "--json", "-n", 2, out)))
@@ -880,11 +880,28 @@ def test_a_metric_of_which_a_selection_has_nothing_is_refused(jdk, tmp_path):
     out = tmp_path / "a.jfr"
     run(jdk, out, "--cpu", "-i", "1ms", "--alloc", program=("OneAllocates",))
     assert printed_by(lab.jvmscope("report", "--thread", "spins", out))
-    for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
+    # diff said "no difference: each method has the same share of both".
+    for command in (
+        ["report"],
+        ["report", "--json"],
+        ["convert", "-o", tmp_path / "x.collapsed"],
+        ["diff", out],
+        ["diff", "--json", out],
+    ):
         done = lab.jvmscope(*command, "--metric", "allocations", "--thread", "spins", out)
         assert (done.returncode, done.stdout) == (1, "") and (
-            done.stderr == f"jvmscope: {out}: no sample of this metric is selected by: --thread\n"
+            done.stderr
+            == f"jvmscope: {out}: no sample of the metric allocations is selected by: --thread\n"
         ), done
+    # One of the two files has it.
+    run(jdk, tmp_path / "b.jfr", "--alloc", program=("OneAllocates",))
+    for files, without in (
+        ((out, tmp_path / "b.jfr"), "b.jfr"),
+        ((tmp_path / "b.jfr", out), "a.jfr"),
+    ):
+        done = lab.jvmscope("diff", *(["--thread", "spins"] if without == "a.jfr" else []), *files)
+        assert (done.returncode, done.stdout) == (1, ""), done
+        assert f"{tmp_path / 'b.jfr'}: " in done.stderr, done
 
 
 def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):

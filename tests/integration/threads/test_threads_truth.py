@@ -330,7 +330,7 @@ def test_filters_do_what_they_say(jdk, folder):
     assert (none.returncode, none.stdout, none.stderr) == (
         1,
         "",
-        f"jvmscope: {path}: no wait is as long as --min says\n",
+        f"jvmscope: {path}: no wait is selected by: --min\n",
     ), none
     for verb, option, message in (
         ("timeline", "--thread", "no thread's name matches"),

@@ -7,6 +7,7 @@ import re
 import struct
 import subprocess
 import time
+import unicodedata
 
 import pytest
 
@@ -637,3 +638,34 @@ def test_the_frames_of_probes_are_no_places(jdk, tmp_path, mode):
             and "Overflow" in done.stdout
             and "java.lang.Jvmscope" not in done.stdout
         ), (words, done.stderr, done.stdout[:2000])
+
+
+def columns(text):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+@pytest.mark.jdks(17)
+def test_columns_are_as_wide_as_what_they_show_but_no_wider_than_a_table_may_be(jdk, tmp_path):
+    """Widths were counted in bytes, of which such a character has three for its two columns, and a
+    single long name moved the whole table.
+    """
+    out = tmp_path / "w.jfr"
+    done = jdk.java(
+        "WideNames",
+        jvm=("-Xmx64m", jdk.agent(f"format=r,threads=y,exceptions=stacks,file={out}")),
+    )
+    assert done.returncode == 0 and done.stdout == "done\n", done
+    table = lab.jvmscope("trace", "--exceptions", out).stdout.splitlines()
+    at = columns(table[0][: table[0].index("THROWN AT")])
+    assert at == 12 + 2 + 56 + 2, table[0]  # the longest name is longer
+    short = [t for t in table[1:] if " WideNames.raise:" in t and "LongerThan" not in t]
+    assert len(short) == 2, table
+    for row in short:
+        assert columns(row[: row.index("WideNames.raise:")]) == at, (row, table[0])
+    # threads timeline, for the column of the thread: of the selected ones only
+    for thread, wide in (("\u6f22\u5b57*", 10), ("plain-1", 7)):
+        table = lab.jvmscope("threads", "timeline", "--thread", thread, out).stdout.splitlines()
+        head = table[0]
+        assert columns(head[: head.index("what it")]) == columns(head[: head.index("thread")]) + (
+            wide + 2
+        ), head
