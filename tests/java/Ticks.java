@@ -5,11 +5,13 @@ import java.io.InputStream;
  * Each tick is one call of `tick`, with one array from `allocate`, one throw in `fail` and one
  * request; after every ten it prints the time and how many there have been, until it is killed. A
  * line of `stage` more runs after each hundred. With an argument that many classes are loaded
- * first.
+ * first. With a second argument another thread computes all the time, because a tick takes so little
+ * CPU time that the kernel may send no signal for it within a second.
  */
 public class Ticks {
     static Object kept;
     static int stages;
+    static volatile long sum;
 
     public static class Extra00000 implements Runnable {
         static int runs;
@@ -75,6 +77,16 @@ public class Ticks {
         }
     }
 
+    /** Lets a thread of its own add numbers until the program ends. */
+    static void compute() {
+        Thread busy = new Thread(() -> {
+            while (true)
+                sum += sum * 31 + 1;
+        }, "busy");
+        busy.setDaemon(true);
+        busy.start();
+    }
+
     static void tick() {
         request();
         allocate();
@@ -88,6 +100,8 @@ public class Ticks {
     public static void main(String[] args) throws Exception {
         if (args.length > 0)
             load(Integer.parseInt(args[0]));
+        if (args.length > 1)
+            compute();
         for (int ticks = 1;; ticks++) {
             tick();
             Thread.sleep(1);

@@ -77,11 +77,11 @@ CAPTURES = {
 class Ticking:
     """Ticks, with its classes loaded, and how many ticks it had made at each moment."""
 
-    def __init__(self, jdk, path, *jvm):
+    def __init__(self, jdk, path, *args):
         self.path = path
         with path.open("w") as stdout:
             self.process = jdk.start_java(
-                "Ticks", CLASSES, jvm=("-Xmx128m", *jvm), stdout=stdout, stderr=-1
+                "Ticks", CLASSES, *args, jvm=("-Xmx128m",), stdout=stdout, stderr=-1
             )
         lab.wait_for(lambda: path.stat().st_size > 2000, 60, "ticks")
 
@@ -311,9 +311,9 @@ def test_waits_from_before_count_from_the_start(jdk, tmp_path):
 @pytest.mark.jdks(17)
 def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
     """With --from and --to, in text and as JSON, also when one of them is outside of the
-    recording.
+    recording. A thread computes all the time, so that every part has samples.
     """
-    ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
+    ticking, out = Ticking(jdk, tmp_path / "said", "busy"), tmp_path / "t.jfr"
     done = lab.jvmscope(
         "attach",
         "--cpu",
