@@ -11,7 +11,8 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  * ms, and whether the threads are "platform" or "virtual". Prints two sums in ns, by the program's
  * own clock: how long the other one certainly waited while the owner had the lock, and how long at
  * most either of them had it. With "sleep" one thread sleeps that often, and the second sum is how
- * long that took.
+ * long that took; a further argument is how many calls it is in meanwhile. Before that another
+ * thread sleeps once, so that the VM has what a first sleep needs.
  */
 public class KnownOwner {
     static final ReentrantLock lock = new ReentrantLock();
@@ -110,18 +111,27 @@ public class KnownOwner {
         }
     }
 
+    /** Returns how long n sleeps took, in ns. */
+    static long sleep(int n, int calls) throws Exception {
+        if (calls > 0)
+            return sleep(n, calls - 1);
+        long since = System.nanoTime();
+        for (int i = 0; i < n; i++)
+            Thread.sleep(ms);
+        return System.nanoTime() - since;
+    }
+
     public static void main(String[] args) throws Exception {
         String what = args[0];
         int n = Integer.parseInt(args[1]);
         boolean virtual = args[3].equals("virtual");
         ms = Integer.parseInt(args[2]);
         if (what.equals("sleep")) {
-            owner = thread(virtual, "sleeper", () -> {
-                long since = System.nanoTime();
-                for (int i = 0; i < n; i++)
-                    Thread.sleep(ms);
-                most = System.nanoTime() - since;
-            });
+            int calls = args.length > 4 ? Integer.parseInt(args[4]) : 0;
+            Thread first = thread(virtual, "first", () -> Thread.sleep(1));
+            first.start();
+            first.join();
+            owner = thread(virtual, "sleeper", () -> most = sleep(n, calls));
             owner.start();
             owner.join();
             System.out.println(1000000L * n * ms + " " + most);

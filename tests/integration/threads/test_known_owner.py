@@ -12,6 +12,7 @@ import urllib.request
 import pytest
 
 import lab
+import recording
 
 N, MS = 20, 15
 LOCK = "java.util.concurrent.locks.ReentrantLock$NonfairSync"
@@ -189,3 +190,23 @@ def test_each_wait_of_a_virtual_thread_is_counted_once(jdk, tmp_path):
     text = lab.output("threads", "summary", "--thread", "sleeper", path)
     assert re.search(r"(?m)^ blocked +time +waited +time +ready +time  thread$", text), text
     check_counts(recorded(jdk.version, "lock", "virtual"), ["owner", "waiter"])
+
+
+@pytest.mark.jdks(25, 27, daily=1)
+def test_reading_the_stack_of_a_sleeping_virtual_thread_does_not_shorten_its_wait(jdk, tmp_path):
+    """The agent reads 1,000 frames before each sleep, in which the sleep's timer does not run yet.
+    The median, because the system may let the thread pause before it is about to wait, which is no
+    wait.
+    """
+    out = tmp_path / "t.jfr"
+    done = jdk.java(
+        "KnownOwner",
+        *("sleep", N, MS, "virtual", 1000),
+        jvm=[jdk.agent(f"threads=y,depth=2000,format=r,file={out}")],
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    lines = recording.events(
+        out, "jvmscope.VirtualThreadUnmounted", get="eventThread.javaName,duration"
+    )
+    waits = sorted(int(ns.split("(")[0]) for name, ns in map(str.split, lines) if name == "sleeper")
+    assert len(waits) == N and 0.995 * MS * 1e6 <= waits[N // 2] <= MS * 1e6, waits

@@ -116,17 +116,23 @@ static jint state_of(JNIEnv *jni, jthread thread, jint otherwise)
     return state ? (*jni)->GetIntField(jni, thread, state) : otherwise;
 }
 
+/*
+ * Returns when the wait that has begun times out, or 0. The times count from the recorded start of
+ * the wait, so that a wait that times out is as long as its timeout even if the system let the
+ * thread's carrier pause in between. The thread's own timer starts later.
+ */
 static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
 {
     const struct wait *at = &w->waits[WAIT_OBJECT];
     uint64_t start = atomic_load(&at->start);
     if (start)
         return at->timeout > 0 ? start + (uint64_t)at->timeout * NS_PER_MS : 0;
-    if (vm.version < 24 || state_of(jni, thread, fields.timed - 1) != fields.timed ||
+    start = atomic_load(&w->waits[WAIT_UNMOUNTED].start);
+    if (!start || vm.version < 24 || state_of(jni, thread, fields.timed - 1) != fields.timed ||
         !fields.timeout)
         return 0;
     jlong timeout = (*jni)->GetLongField(jni, thread, fields.timeout);
-    return timeout > 0 ? now_ns() + (uint64_t)timeout : 0;
+    return timeout > 0 ? start + (uint64_t)timeout : 0;
 }
 
 /*
@@ -159,23 +165,27 @@ static void describe(JNIEnv *jni, jthread thread, struct wait *ret, bool with_st
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     uint64_t cost = budget_begin();
+    /* Before JDK 24 the timer of a timed wait runs already, while the wait is described too. */
+    uint64_t since = vm.version < 24 ? now_ns() : 0;
     if (!threads_natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
     if (w) {
         atomic_store(&w->ready, 0);
-        atomic_store(&w->deadline, deadline_of(jni, w, thread));
+        atomic_store(&w->deadline, 0);
         w->late = (struct lateness){0};
     }
     /* When a wait for a monitor unmounts the thread, only the wait is recorded. */
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) &&
         !atomic_load(&w->waits[WAIT_OBJECT].start)) {
         bool later = unmounts_itself(jni, thread);
-        struct wait how = {.plain = later && wait_is_plain(w)};
+        struct wait how = {.start = since, .plain = later && wait_is_plain(w)};
         if (!how.plain)
             describe(jni, thread, &how, !later || !w->was_short || budget_keeps(&budget_stacks_of));
         wait_begin(w, WAIT_UNMOUNTED, &how);
     }
+    if (w)
+        atomic_store(&w->deadline, deadline_of(jni, w, thread));
     struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
     if (carrier) {
         thread_carries(jni, 0);
