@@ -95,7 +95,7 @@ static int add_activity(const struct request_ledger *l, const struct request_par
     bool ran = p->node == TL_NONE || tl_node(l->t, p->node).kind == TL_RUN ||
                tl_node(l->t, p->node).time >= p->end;
     if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_THROTTLED ||
-        p->cause == CAUSE_GC || p->cause == CAUSE_SAFEPOINT ||
+        p->cause == CAUSE_FAULT || p->cause == CAUSE_GC || p->cause == CAUSE_SAFEPOINT ||
         (p->cause == CAUSE_CLASS_LOAD && ran))
         return add_activity_run(l, p, ret);
     struct thread_activity activity = {.ns = p->end - p->start,

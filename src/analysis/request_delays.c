@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Divides the time that a thread had no processor among the requests that it worked on meanwhile.
+ * Divides the time that a thread had no processor, or waited for pages of memory, among the
+ * requests that it worked on meanwhile.
  *
- * The agent records how long a thread had no processor during a run, but not when (doc/format.md,
- * jvmscope.Preempted), and a busy thread may serve hundreds of requests in one run. A thread loses
- * its processor for milliseconds at once, so a few of these requests lost all of this time, and
- * they took longer than the others of their name. Such a request therefore gets the time by which
- * it exceeds the median of its name first, and what remains is spread evenly over the run.
+ * The agent records how long that was during a run, but not when (doc/format.md, jvmscope.Preempted
+ * and jvmscope.PageFaults), and a busy thread may serve hundreds of requests in one run. A thread
+ * loses its processor for milliseconds at once, so a few of these requests lost all of this time,
+ * and they took longer than the others of their name. Such a request therefore gets the time by
+ * which it exceeds the median of its name first, and what remains is spread evenly over the run.
  */
 #include "analysis/request_ledger_private.h"
 
@@ -116,17 +117,18 @@ static double excess_between(const struct request_ledger *l, uint32_t thread, ui
 }
 
 uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_t start,
-                        uint64_t end, uint64_t *ret_throttled)
+                        uint64_t end, struct delay_parts *ret)
 {
     const struct timeline *t = l->t;
-    double ns = 0, throttled = 0;
+    double ns = 0, throttled = 0, fault = 0;
     for (size_t i = graph_delay_after(t, thread, start);
          i < t->n_delays && t->delays[i].thread == thread && t->delays[i].start_ns < end; i++) {
         const struct tl_delay *d = &t->delays[i];
         uint64_t from = MAX(start, d->start_ns), to = MIN(end, d->end_ns);
-        if (d->end_ns <= d->start_ns || !d->ns)
+        double all = (double)d->ns + (double)d->fault_ns;
+        if (d->end_ns <= d->start_ns || all <= 0)
             continue;
-        double all = (double)d->ns, run = (double)(d->end_ns - d->start_ns);
+        double run = (double)(d->end_ns - d->start_ns);
         double given = MIN(l->excess_sums[i], all), own = 0;
         if (given > 0)
             own = excess_between(l, thread, from, to) * given / l->excess_sums[i];
@@ -134,8 +136,10 @@ uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_
             own += (all - given) * MAX((double)(to - from) - own, 0.0) / (run - given);
         ns += own;
         throttled += 1000.0 * d->throttled_us * own / all;
+        fault += (double)d->fault_ns * own / all;
     }
     ns = MIN(ns, (double)(end - start));
-    *ret_throttled = (uint64_t)MIN(throttled, ns);
+    ret->fault = (uint64_t)MIN(fault, ns);
+    ret->throttled = (uint64_t)MIN(throttled, ns - (double)ret->fault);
     return (uint64_t)ns;
 }

@@ -21,7 +21,7 @@ enum request_cause {
     CAUSE_QUEUE,     /* the task lay in an executor's queue */
     CAUSE_POOL,      /* waiting for a pooled connection */
     CAUSE_IO,
-    CAUSE_FAULT,
+    CAUSE_FAULT, /* pages of memory had to be read from a disk */
     CAUSE_SLEEP,
     CAUSE_GC,
     CAUSE_SAFEPOINT,

@@ -80,13 +80,20 @@ int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
 
 /* Finds the requests of `excesses`. Returns 0 or -ENOMEM. */
 int ledger_index_excesses(struct request_ledger *l) must_check;
+
+/* What delayed a thread that did not wait, apart from the lack of a processor, in ns. */
+struct delay_parts {
+    uint64_t throttled; /* it had no processor because of the container's quota */
+    uint64_t fault;     /* it waited for pages of memory */
+};
+
 /*
- * Returns for how many nanoseconds the thread had no processor between two times of a run, and
- * stores in *ret_throttled how much of that was the container's quota. In a run without requests
- * the moments without a processor are unknown, so they are spread evenly over the run.
+ * Returns for how many nanoseconds the thread could not run between two times of a run, and stores
+ * in *ret what is known about them. In a run without requests the moments without a processor are
+ * unknown, so they are spread evenly over the run.
  */
 uint64_t ledger_delayed(const struct request_ledger *l, uint32_t thread, uint64_t start,
-                        uint64_t end, uint64_t *ret_throttled);
+                        uint64_t end, struct delay_parts *ret);
 
 /* ---- request_stretches.c ---- */
 

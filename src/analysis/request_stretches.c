@@ -270,21 +270,26 @@ static int add_init(struct request_ledger *l, struct request_parts *p, struct re
 }
 
 /*
- * Adds a piece of a run that contains no pause. Time without a processor is put at its end. Next to
- * a pause, a thread that did not run was on its way to the pause or back.
+ * Adds a piece of a run that contains no pause. Time without a processor or without a page of
+ * memory is put at its end. Next to a pause, a thread that did not run was on its way to the pause
+ * or back.
  */
 static int add_piece(struct request_ledger *l, struct request_parts *p,
                      const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)
 {
     struct request_part part = *run;
-    uint64_t throttled;
+    struct delay_parts delay;
     if (start >= end)
         return 0;
-    uint64_t ready = end - ledger_delayed(l, part.thread, start, end, &throttled);
+    uint64_t ready = end - ledger_delayed(l, part.thread, start, end, &delay);
     part.end = end;
-    part.start = end - throttled;
+    part.start = end - delay.throttled;
     part.cause = CAUSE_THROTTLED;
     int e = ledger_add_part(p, part);
+    part.end = part.start;
+    part.start = part.end - delay.fault;
+    part.cause = CAUSE_FAULT;
+    e = e ? e : ledger_add_part(p, part);
     part.end = part.start;
     part.start = ready;
     part.cause = CAUSE_RUNNABLE;

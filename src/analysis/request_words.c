@@ -61,7 +61,7 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         buf_string(b, object ? object : "reading or writing");
         break;
     case CAUSE_FAULT:
-        buf_string(b, "page faults");
+        buf_string(b, "pages of memory that were not there (page faults)");
         break;
     case CAUSE_SLEEP:
         buf_string(b, "sleep");

@@ -60,6 +60,7 @@ static const struct event_row rows[] = {
     {"jvmscope.Lost", SCOPE_TIME, 0, "recording", "events"},
     {"jvmscope.Missing", SCOPE_STATE, 0, "recording", "events"},
     {"jvmscope.Notify", SCOPE_SELECTION, 0, "threads", "events"},
+    {"jvmscope.PageFaults", SCOPE_THREAD, 0, "threads", "events"},
     {"jvmscope.PatternUnmatched", SCOPE_STATE, 0, "recording", "events"},
     {"jvmscope.Preempted", SCOPE_THREAD, 0, "threads", "events"},
     {"jvmscope.ProcessFigures", SCOPE_SELECTION, HOLDS_VM, "recording", "events"},

@@ -229,9 +229,13 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
 }
 
 int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
-                   uint64_t ns)
+                   uint64_t ns, bool fault)
 {
-    return vec_push(&b->delays, ((struct tl_delay){start_ns, end_ns, ns, thread, 0}));
+    return vec_push(&b->delays, ((struct tl_delay){.start_ns = start_ns,
+                                                   .end_ns = end_ns,
+                                                   .ns = fault ? 0 : ns,
+                                                   .fault_ns = fault ? ns : 0,
+                                                   .thread = thread}));
 }
 
 int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns)
@@ -521,8 +525,48 @@ static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_d
 }
 
 /*
+ * A thread that waited for pages did not run in the collector's pauses either: these do not count
+ * as such a wait.
+ */
+static void leave_pauses_out(const struct timeline_builder *b, struct tl_delay *d)
+{
+    size_t low = 0;
+    size_t high = d->fault_ns ? b->pauses.len : 0;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->pauses.data[mid].end_ns <= d->start_ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    for (; d->fault_ns && low < b->pauses.len && b->pauses.data[low].start_ns < d->end_ns; low++) {
+        const struct tl_pause *p = &b->pauses.data[low];
+        uint64_t from = MAX(p->start_ns, d->start_ns), to = MIN(p->end_ns, d->end_ns);
+        d->fault_ns -= MIN(to - from, d->fault_ns);
+    }
+}
+
+/* What is known of the same time of a thread becomes one. */
+static void join_delays(struct timeline_builder *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->delays.len; i++) {
+        const struct tl_delay one = b->delays.data[i];
+        struct tl_delay *last = n ? &b->delays.data[n - 1] : NULL;
+        if (last && last->thread == one.thread && last->start_ns == one.start_ns &&
+            last->end_ns == one.end_ns) {
+            last->ns += one.ns;
+            last->fault_ns += one.fault_ns;
+            last->throttled_us += one.throttled_us;
+        } else
+            b->delays.data[n++] = one;
+    }
+    b->delays.len = n;
+}
+
+/*
  * Converts delays to the timeline's clock, finds what throttling explains of each, and sorts them
- * by thread.
+ * by thread. Pauses are settled.
  */
 static void delays_settle(struct timeline_builder *b)
 {
@@ -533,12 +577,14 @@ static void delays_settle(struct timeline_builder *b)
         one.throttled_us = throttled_of(b, &one);
         one.start_ns = one.start_ns > b->origin ? one.start_ns - b->origin : 0;
         one.end_ns = one.end_ns > b->origin ? one.end_ns - b->origin : 0;
+        leave_pauses_out(b, &one);
         if (one.end_ns > one.start_ns)
             b->delays.data[n++] = one;
     }
     b->delays.len = n;
     if (n)
         qsort(b->delays.data, n, sizeof(*b->delays.data), by_thread);
+    join_delays(b);
 }
 
 static int strings_settle(struct timeline_builder *b, struct timeline *t)

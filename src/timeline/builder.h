@@ -92,11 +92,11 @@ int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames
 int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns,
                    uint32_t name) must_check;
 /*
- * Records that a thread ran from start_ns to end_ns and had no processor for ns of this time.
- * Returns 0 or -ENOMEM.
+ * Records that a thread ran from start_ns to end_ns and for ns of this time had no processor or, if
+ * `fault`, waited for pages of memory. Returns 0 or -ENOMEM.
  */
 int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
-                   uint64_t ns) must_check;
+                   uint64_t ns, bool fault) must_check;
 /*
  * Records the total time for which the container had been throttled by a time. Readings may be in
  * any order. Returns 0 or -ENOMEM.

@@ -70,6 +70,7 @@ struct loader {
     uint64_t lost, lost_any;
     uint32_t vm_version;
     uint32_t instrumented;
+    bool uncounted; /* the agent could not read how long threads had no processor */
     bool ours;
     bool unsampled;     /* the recording has no CPU samples */
     int64_t wake_ns;    /* what a wake-up costs the waker */

@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 26
+#define VERSION 27
 
 struct index_header {
     uint32_t magic, version;
@@ -34,6 +34,7 @@ struct index_header {
     uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
     uint32_t instrumented, deadlocks, unsampled, owners_unknown, vm_version, part_of_time;
+    uint32_t uncounted, spare;
 
     struct {
         uint64_t offset, n;
@@ -89,7 +90,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .unsampled = t->unsampled,
                              .owners_unknown = t->owners_unknown,
                              .vm_version = t->vm_version,
-                             .part_of_time = t->part_of_time};
+                             .part_of_time = t->part_of_time,
+                             .uncounted = t->uncounted};
     return h;
 }
 
@@ -463,6 +465,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->cut_at = h->cut_at;
     t->wake_ns = h->wake_ns;
     t->instrumented = h->instrumented;
+    t->uncounted = h->uncounted;
     t->deadlocks = h->deadlocks;
     t->unsampled = h->unsampled;
     t->owners_unknown = h->owners_unknown;

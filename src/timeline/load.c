@@ -259,6 +259,7 @@ static int read_recording(struct timeline **ret, const char *path, uint64_t stre
         (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
         (*ret)->vm_version = l.vm_version;
         (*ret)->instrumented = l.instrumented;
+        (*ret)->uncounted = l.uncounted;
         (*ret)->unsampled = l.unsampled;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;
     } else {

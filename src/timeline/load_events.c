@@ -26,6 +26,7 @@ enum tag {
     WAITING,
     HOLD,
     PREEMPTED,
+    PAGE_FAULTS,
     THROTTLED,
     UNMOUNTED,
     READY,
@@ -59,6 +60,7 @@ const struct rec_select loader_events[] = {
     {"jvmscope.Waiting", WAITING},
     {"jvmscope.Hold", HOLD},
     {"jvmscope.Preempted", PREEMPTED},
+    {"jvmscope.PageFaults", PAGE_FAULTS},
     {"jdk.ContainerCPUThrottling", THROTTLED},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.VirtualThreadReady", READY},
@@ -364,15 +366,16 @@ static void on_waiting(struct loader *l)
     }
 }
 
-static void on_preempted(struct loader *l)
+/* A thread that did not wait lacked a processor, or pages of memory. */
+static void on_lack(struct loader *l, bool faults)
 {
     uint32_t thread = field_thread(l, EVENT_THREAD);
     int64_t ns = field_ns(l, TIME);
     int64_t end = MIN(l->e->start_ns + l->e->duration_ns, l->ceiling_ns),
             start = MAX(l->e->start_ns, l->floor_ns);
     if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && start > 0 && start < end &&
-        timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end,
-                       (uint64_t)MIN(ns, end - start)) < 0)
+        timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end, (uint64_t)MIN(ns, end - start),
+                       faults) < 0)
         l->error = -ENOMEM;
 }
 
@@ -456,6 +459,7 @@ void loader_on_event(struct loader *l)
         l->ours = true;
         l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
         l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), l->wake_ns);
+        l->uncounted = !rec_long(&l->e->object, "delays", 1);
         break;
     case VM:
         l->vm_version = version_of(rec_string(&l->e->object, "jvmVersion", ""));
@@ -486,7 +490,10 @@ void loader_on_event(struct loader *l)
                  0);
         break;
     case PREEMPTED:
-        on_preempted(l);
+        on_lack(l, false);
+        break;
+    case PAGE_FAULTS:
+        on_lack(l, true);
         break;
     case THROTTLED:
         on_throttled(l);
@@ -534,6 +541,7 @@ unsigned loader_first_wants(int tag)
         return REC_ROW | REC_TIME;
     case PAUSE:
     case PREEMPTED:
+    case PAGE_FAULTS:
     case THROTTLED:
     case LOST:
         return 0;

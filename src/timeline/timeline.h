@@ -118,11 +118,11 @@ struct tl_pause {
 };
 
 /*
- * A time in which a thread ran without waiting, and for how much of it the thread had no processor.
- * Sorted by thread, then by start.
+ * A time in which a thread ran without waiting, for how much of it the thread had no processor, and
+ * for how much of the rest it waited for pages of memory. Sorted by thread, then by start.
  */
 struct tl_delay {
-    uint64_t start_ns, end_ns, ns;
+    uint64_t start_ns, end_ns, ns, fault_ns;
     uint32_t thread;
     uint32_t throttled_us; /* of ns: the most that the container's CPU limit explains */
 };
@@ -217,6 +217,8 @@ struct timeline {
     uint32_t unsampled; /* 1: the recording is known to have no CPU samples */
     /* 1: a part of a recording, after whose end threads that are not dead may have gone on */
     uint32_t part_of_time;
+    /* 1: the system did not let the agent read how long threads had no processor */
+    uint32_t uncounted;
 #define TL_FIELD_(type, name) \
     const type *name;         \
     size_t n_##name;

@@ -23,6 +23,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -33,6 +34,8 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 public class RequestCauses {
     static final int REQUESTS = 120, SLOW = 2, MILLIS = 60;
+    static final int TURNS = 50, TURN_NANOS = 200_000;
+    static final int COMPETITORS = 4 * Runtime.getRuntime().availableProcessors();
 
     /**
      * Since when a slow request is there that what is held will stop: on a busy machine that takes
@@ -81,8 +84,8 @@ public class RequestCauses {
         }
     }
 
-    static final String[] PATHS = {"park",       "queue",      "sleep", "socket", "cpu",
-                                   "class-init", "class-load", "file",  "gc"};
+    static final String[] PATHS = {"park",       "queue",      "sleep", "socket",   "cpu",
+                                   "class-init", "class-load", "file",  "runnable", "gc"};
     static final java.lang.management.ThreadMXBean THREADS =
             java.lang.management.ManagementFactory.getThreadMXBean();
     static final Store store = new Store();
@@ -90,8 +93,9 @@ public class RequestCauses {
     static final ExecutorService reports = Executors.newSingleThreadExecutor(named("reports-"));
     static List<Object> live = new ArrayList<>();
     static volatile long sink;
-    static volatile boolean slow;
-    static long causeNanos;
+    static volatile boolean slow, competing;
+    static final AtomicInteger running = new AtomicInteger(); // competitors that have begun
+    static long causeNanos, readyNanos;
     static int peerPort;
     static File pipe;
     static RandomAccessFile pipeEnds; // both, so that opening the pipe does not block
@@ -233,6 +237,43 @@ public class RequestCauses {
         pipeEnds = new RandomAccessFile(pipe, "rw");
     }
 
+    /** Computes a little, again and again, while other threads want all processors. */
+    static void share() {
+        long start = System.nanoTime(), used = THREADS.getCurrentThreadCpuTime();
+        for (int i = 0; i < (slow ? TURNS : 1); i++) {
+            spin(TURN_NANOS);
+            Thread.yield();
+            if (slow && running.get() < COMPETITORS)
+                i = 0;
+        }
+        if (slow)
+            readyNanos += System.nanoTime() - start - (THREADS.getCurrentThreadCpuTime() - used);
+        competing = false;
+    }
+
+    static void compete(CountDownLatch ready) {
+        ready.countDown();
+        try {
+            arrived.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+        running.incrementAndGet();
+        for (long x = 1; competing; sink = x)
+            for (int i = 0; i < 20_000; i++)
+                x = x * 31 + 7;
+    }
+
+    static void startOthers(CountDownLatch held) throws InterruptedException {
+        CountDownLatch ready = new CountDownLatch(COMPETITORS);
+        competing = true;
+        running.set(0);
+        for (int i = 0; i < COMPETITORS; i++)
+            new Thread(() -> compete(ready), "competitor-" + i).start();
+        ready.await();
+        held.countDown();
+    }
+
     static void collect() {
         if (slow)
             System.gc();
@@ -267,6 +308,8 @@ public class RequestCauses {
                 return RequestCauses::plugin;
             case "file":
                 return RequestCauses::readFile;
+            case "runnable":
+                return RequestCauses::share;
             default:
                 return store::read;
         }
@@ -285,13 +328,16 @@ public class RequestCauses {
                 return RequestCauses::loadPrices;
             case "file":
                 return RequestCauses::writeFile;
+            case "runnable":
+                return RequestCauses::startOthers;
             default:
                 return null;
         }
     }
 
     static final String[] BLOCKERS = {"lock compactor", "park auditor", "queue orders",
-                                      "class-init catalog", "file archive"};
+                                      "class-init catalog", "file archive",
+                                      "runnable competitors"};
 
     static String blockerName(String path) {
         for (String b : BLOCKERS)
@@ -370,6 +416,8 @@ public class RequestCauses {
             if (t != null)
                 t.join();
         }
+        if (cause.equals("runnable")) // without its CPU time
+            causeNanos = readyNanos;
         quick.sort(null);
         System.out.println(path + " " + causeNanos / SLOW + " " + latency / SLOW + " "
                            + quick.get(quick.size() / 2));

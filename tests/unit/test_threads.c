@@ -920,8 +920,9 @@ static void a_delay_is_the_end_of_what_it_was_within(void **state)
      * Half of the first interval, and all of the second one, except for the time that the recording
      * does not cover.
      */
-    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
-    assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(40), ms(20)), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5), false), 0);
+    assert_int_equal(
+        timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(40), ms(20), false), 0);
     timeline = m_run(&machine);
     assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
     check_path(timeline);
@@ -939,8 +940,9 @@ static void a_delay_is_throttled_as_far_as_the_container_was(void **state)
 {
     forget();
     m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
-    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
-    assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(30), ms(4)), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5), false), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(30), ms(4), false),
+                     0);
 
     /* In the order of a file with two writers. */
     const struct {
@@ -958,6 +960,29 @@ static void a_delay_is_throttled_as_far_as_the_container_was(void **state)
     assert_int_equal(path.states[PATH_PREEMPTED], ms(3));
     assert_int_equal(path.states[PATH_RUN], ms(5 + 6));
     assert_int_equal(path.states[PATH_SLEEP], ms(10));
+}
+
+/*
+ * A thread that waits for pages of memory does not run in the collector's pauses either. What is
+ * known of one run is together.
+ */
+static void page_faults_leave_out_pauses(void **state)
+{
+    forget();
+    m_init(&machine, 1, (const struct step *const[]){S({WORK, 20}, {SLEEP, 10}, {WORK, 10})});
+    const uint64_t at = 1000000;
+    assert_int_equal(timeline_pause(machine.b, at + ms(2), at + ms(5), 0), 0);
+    assert_int_equal(timeline_pause(machine.b, at + ms(18), at + ms(22), 0), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, at, at + ms(20), ms(9), true), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, at + ms(30), at + ms(40), ms(4), true), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, at, at + ms(20), ms(6), false), 0);
+    timeline = m_run(&machine);
+    assert_int_equal(timeline->n_delays, 2);
+    const struct tl_delay *d = timeline->delays;
+    assert_int_equal(d[0].ns, ms(6));
+    assert_int_equal(d[0].fault_ns, ms(9 - 3 - 2));
+    assert_int_equal(d[1].ns, 0);
+    assert_int_equal(d[1].fault_ns, ms(4));
 }
 
 /*
@@ -1332,6 +1357,7 @@ int main(void)
         cmocka_unit_test(a_pause_splits_what_runs),
         cmocka_unit_test(a_delay_is_the_end_of_what_it_was_within),
         cmocka_unit_test(a_delay_is_throttled_as_far_as_the_container_was),
+        cmocka_unit_test(page_faults_leave_out_pauses),
         cmocka_unit_test(instants_by_the_hundred_thousand),
         cmocka_unit_test(any_program),
         cmocka_unit_test(an_index_reads_back),

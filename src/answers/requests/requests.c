@@ -144,14 +144,21 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_end_object(j);
 }
 
-bool request_cpu_is_unexamined(const struct request_view *v)
+const char *request_cpu_note(const struct request_view *v)
 {
-    return v->t->instrumented == TL_NONE;
+    if (v->t->instrumented == TL_NONE)
+        return "includes the time in which a ready thread had no processor, which this recording "
+               "does not show";
+    return v->t->uncounted
+               ? "includes page faults, because the system does not let threads read how long they "
+                 "had no processor (/proc/thread-self/schedstat); time without CPU samples is "
+                 "unknown"
+               : NULL;
 }
 
 void request_cpu_note_json(const struct request_view *v, struct json *j)
 {
-    json_key_string(j, "cpu_note", request_cpu_is_unexamined(v) ? REQUEST_CPU_UNEXAMINED : NULL);
+    json_key_string(j, "cpu_note", request_cpu_note(v));
 }
 
 int requests_names_json(struct request_view *v, struct json *j)

@@ -66,13 +66,8 @@ extern const struct request_quantile_row {
 #define REQUEST_COUNTED_BY_SITE \
     "not known, because allocations were counted by site, not by request"
 
-/* A note about the cause cpu for recordings of which request_cpu_is_unexamined is true. */
-#define REQUEST_CPU_UNEXAMINED                                                                   \
-    "includes the time in which a ready thread had no processor, which this recording does not " \
-    "show"
-
-/* Returns whether the recorder did not examine which threads had a processor. */
-bool request_cpu_is_unexamined(const struct request_view *v);
+/* Returns a note about what the cause cpu includes, or NULL if it is CPU time. */
+const char *request_cpu_note(const struct request_view *v);
 /* Returns the cause that costs most of a name's time. */
 enum request_cause request_most(const struct name_sums *s);
 /* Returns the mean of a sum over the requests of a name. */
@@ -133,7 +128,7 @@ void request_example_json(const struct request_view *v, const struct request_nam
                           struct json *j);
 /* Writes a stack as an array. */
 void request_frames_json(struct json *j, const struct request_view *v, const struct frames_ref *f);
-/* Writes the key "cpu_note", which is null where the agent examined threads. */
+/* Writes the key "cpu_note", which is null where there is no such note. */
 void request_cpu_note_json(const struct request_view *v, struct json *j);
 /* Write the JSON arrays of `requests --json` and `requests slow --json`. Return 0 or -ENOMEM. */
 int requests_names_json(struct request_view *v, struct json *j) must_check;

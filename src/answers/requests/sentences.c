@@ -59,6 +59,7 @@ static const char *activity(enum request_cause kind)
         [CAUSE_PARK] = "was parked",
         [CAUSE_POOL] = "waited for a connection",
         [CAUSE_IO] = "read or wrote",
+        [CAUSE_FAULT] = "waited for pages of memory",
         [CAUSE_SLEEP] = "slept",
         [CAUSE_GC] = "was stopped by the collector",
         [CAUSE_SAFEPOINT] = "was stopped by the VM",

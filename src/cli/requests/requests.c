@@ -183,8 +183,8 @@ int requests_print_json(struct request_view *v, const char *key,
 
 void requests_print_cpu_note(const struct request_view *v)
 {
-    if (request_cpu_is_unexamined(v))
-        puts(" cpu: " REQUEST_CPU_UNEXAMINED);
+    if (request_cpu_note(v))
+        printf(" cpu: %s\n", request_cpu_note(v));
 }
 
 /* Marks a time whose error is 5 % or more. */
@@ -364,8 +364,9 @@ static const struct command *const requests_verbs[] = {
             "with its 95 % interval.\n\n"
             "Causes: *cpu*, *runnable* (ready to run, waiting for a processor), *lock* (monitors), "
             "*park* (java.util.concurrent), *queue* (in an executor's queue), *pool* (waiting "
-            "for a pooled connection), *io* (sockets and files), *sleep*, *gc*, *safepoint*, "
-            "*class-load*, *unknown*. They add up to the latency. Where a request's thread waits "
+            "for a pooled connection), *io* (sockets and files), *fault* (pages of memory "
+            "that were on a disk), *sleep*, *gc*, *safepoint*, *class-load*, *unknown*. They add "
+            "up to the latency. Where a request's thread waits "
             "for another one that works for the same request, the other one's time counts.",
         .examples = "  jvmscope requests slow app.jfr\n"
                     "  jvmscope requests slow --over 500ms --name 'GET /cart*' app.jfr\n",

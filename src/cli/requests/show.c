@@ -190,8 +190,8 @@ static void print_sums(const struct request_view *v, const struct request_parts 
             printf("  %6.2f %%  %10s  %s\n", 100 * (double)p->ns[k] / whole,
                    format_duration(time, p->ns[k]), request_cause_name((enum request_cause)k));
     uint64_t unexamined_ns = request_unexamined_ns(v->l, p);
-    if (unexamined_ns && request_cpu_is_unexamined(v))
-        puts("  cpu: " REQUEST_CPU_UNEXAMINED);
+    if (unexamined_ns && request_cpu_note(v))
+        printf("  cpu: %s\n", request_cpu_note(v));
     else if (unexamined_ns)
         printf("  cpu: of this, up to %s can be time without a processor: runs of less than 2 ms "
                "are not examined\n",

@@ -24,10 +24,10 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
     if (!limit)
         return;
     if (c->own.frames.n) {
-        printf("\n    %s:\n",
-               c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE || c->cause == CAUSE_THROTTLED
-                   ? "where they ran"
-                   : "where they waited");
+        printf("\n    %s:\n", c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE ||
+                                      c->cause == CAUSE_THROTTLED || c->cause == CAUSE_FAULT
+                                  ? "where they ran"
+                                  : "where they waited");
         requests_print_frames(v, &c->own.frames, limit, 6);
     }
     if (known && c->culprit.frames.n) {

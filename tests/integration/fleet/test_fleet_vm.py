@@ -131,7 +131,7 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
     with collector(tmp_path, store=store) as c:
         send_in_parts(c, out, 3, service="shop", version="1.8")
         rows = {r["request"]: r for r in fleet(c, "requests")["requests"]}
-        assert set(rows) == set(known) and len(rows) == 11
+        assert set(rows) == set(known) and len(rows) == 12
         for name, row in rows.items():
             causes = {x["cause"]: x["ns"] for x in row["causes"]}
             means = {

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures how long a thread was runnable without getting a processor. Linux counts that for each
- * thread in a file that takes seven microseconds to read; reading a thread's CPU time and context
- * switches takes a third of a microsecond. The latter are therefore read when a thread begins to
- * run, at most once per 2 ms of running. If the CPU time of a long run is shorter than the run, the
- * difference is the delay, unless the thread gave up its processor voluntarily more often than the
- * waits that were seen explain. The file is then used for such a thread for a while.
+ * Measures how long a thread was runnable without getting a processor, and how long it waited for
+ * pages of memory that had to be read from a disk.
+ *
+ * Linux counts the former for each thread in a file that takes seven microseconds to read; reading
+ * a thread's CPU time, context switches and major page faults takes a third of a microsecond. The
+ * latter are therefore read when a thread begins to run, at most once per 2 ms of running. If the
+ * CPU time of a long run is shorter than the run, the difference is the delay, unless the thread
+ * had page faults or gave up its processor voluntarily more often than the waits that were seen
+ * explain. The file then says how much of the difference is delay, and it is used for such a thread
+ * for a while. If the thread had page faults, the rest of the difference is the time that they
+ * took: Linux counts that time as well, but only where the administrator has switched that on, and
+ * in units of 10 ms or for privileged programs.
  */
 
 #include "agent/capture/threads/delays.h"
@@ -26,10 +32,16 @@
 #define SLEPT_LEAST (NS_PER_MS / 50)
 
 /*
- * STALE: a new reading is taken when the previous one is older than this many times the cost of a
- * reading. WATCHED: the number of readings for which a thread is watched.
+ * When a run has to be examined with Linux's count, the reading before it, which may be older than
+ * the run, is at most so old when the run begins: what the thread lost in between, at the ends of
+ * its waits, would seem to be lost in the run.
  */
-enum { STALE = 5, WATCHED = 16 };
+#define COUNT_OLD (10 * NS_PER_MS)
+
+/* For how many readings a thread is watched, and for how long if it had page faults. */
+enum { WATCHED = 16 };
+
+#define WATCHED_FAULTS (10 * NS_PER_SECOND)
 
 /*
  * Sets *ret to the calling thread's run delay since its start, in ns. Returns false if Linux does
@@ -51,17 +63,33 @@ static bool run_delay(uint64_t *ret)
     return true;
 }
 
+bool delays_counted(void)
+{
+    uint64_t ns;
+    return run_delay(&ns);
+}
+
+/* Takes a reading of Linux's count. Returns false if there is none. */
+static bool count(struct running_time *r, uint64_t now)
+{
+    if (!run_delay(&r->delay))
+        return false;
+    r->counted_at = now;
+    return true;
+}
+
 /*
- * Reads the CPU time of the calling thread in ns, and how often it gave up its processor
- * voluntarily.
+ * Reads what the calling thread has used so far: CPU time in ns, how often it gave up its processor
+ * voluntarily, and how many of its page faults had to wait for a disk.
  */
-static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
+static void read_usage(struct running_time *r)
 {
     struct rusage u = {0};
     (void)getrusage(RUSAGE_THREAD, &u);
-    *ret_cpu = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
-               (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-    *ret_switches = (uint64_t)u.ru_nvcsw;
+    r->cpu = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_SECOND +
+             (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+    r->switches = (uint64_t)u.ru_nvcsw;
+    r->faults = (uint64_t)u.ru_majflt;
 }
 
 /* The calling thread's own entry if it is a carrier that has run a virtual thread. */
@@ -125,69 +153,79 @@ void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited)
      * totals. A new one is needed only if more than RUN_LEAST has passed outside of waits.
      */
     uint64_t unseen = now - r->read;
-    if (!r->watched && !r->counted)
+    bool watched = r->watched || now < r->watched_until;
+    if (!watched)
         unseen -= MIN(r->waited, unseen);
     if (unseen < RUN_LEAST)
         return;
     read_now(r, now);
-    r->counted = r->watched && run_delay(&r->delay);
+    bool old = now - r->counted_at >= COUNT_OLD;
+    r->counted = (watched || old) && count(r, now);
     if (r->watched)
         r->watched--;
-    if (!r->counted)
-        usage(&r->cpu, &r->switches);
+    read_usage(r);
 }
 
-/*
- * Computes the delay from Linux's count since the previous reading. Returns false if that reading
- * is too old.
- */
-static bool counted_delay(struct running_time *r, uint64_t since, uint64_t ran, uint64_t *ret)
-{
-    uint64_t before = r->delay;
-    if (ran < STALE * (since - r->read) || !run_delay(&r->delay))
-        return false;
-    *ret = r->delay - before;
-    return true;
-}
+/* How a run that has ended lacks CPU time, in ns: for want of a processor, and for page faults. */
+struct lack {
+    uint64_t delay, fault, faults;
+};
 
 /*
- * Computes the delay by comparing the time since the previous reading with CPU time plus waits.
- * Returns false if the thread may have waited without an event.
+ * Compares the time since the previous reading with CPU time plus waits. Returns zeros if the
+ * thread ran for all of the rest, and if it is unknown why it did not.
  */
-static bool missing_time(struct running_time *r, uint64_t *ret)
+static struct lack lack_of(struct running_time *r, uint64_t now)
 {
-    uint64_t cpu = r->cpu, switches = r->switches;
-    usage(&r->cpu, &r->switches);
-    uint64_t known = r->cpu - cpu + r->waited, since = now_ns() - r->read;
-    *ret = since > known ? since - known : 0;
-    if (*ret < DELAY_LEAST || r->switches - switches <= r->slept)
-        return true;
-    r->watched = WATCHED;
-    return false;
+    struct running_time was = *r;
+    struct lack lack = {0};
+    read_usage(r);
+    uint64_t known = r->cpu - was.cpu + r->waited, since = now_ns() - r->read;
+    uint64_t missing = since > known ? since - known : 0;
+    lack.faults = r->faults - was.faults;
+    if (missing < DELAY_LEAST)
+        return lack;
+    bool waited = lack.faults || r->switches - was.switches > r->slept;
+    if (waited)
+        r->watched = WATCHED;
+    if (lack.faults)
+        r->watched_until = now + WATCHED_FAULTS;
+    /* On a carrier the VM gives up the processor too. */
+    bool knows = was.counted_at && (waited || was.counted) && count(r, now);
+    lack.delay = knows ? MIN(missing, r->delay - was.delay) : waited ? 0 : missing;
+    lack.fault = knows && lack.faults ? missing - lack.delay : 0;
+    return lack;
+}
+
+static void put_lack(enum threads_type type, uint64_t since, uint64_t ran, uint64_t thread,
+                     uint64_t ns, uint64_t faults)
+{
+    struct jfr_event e;
+    if (ns < DELAY_LEAST || !jfr_begin(thread_capture.jfr, thread_capture.types[type], 0, &e))
+        return;
+    jfr_put_time(&e, since);
+    jfr_put_long(&e, (int64_t)ran);
+    jfr_put_long(&e, (int64_t)thread);
+    jfr_put_long(&e, (int64_t)ns);
+    if (type == TYPE_PAGE_FAULTS)
+        jfr_put_long(&e, (int64_t)faults);
+    jfr_commit(&e);
 }
 
 void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now)
 {
     struct running_time *r = &w->run;
-    uint64_t since = r->since, ran = now - since, delay = 0;
+    uint64_t since = r->since, ran = now - since;
     r->since = 0;
-    if (!since || ran < RUN_LEAST ||
-        !(r->counted ? counted_delay(r, since, ran, &delay) : missing_time(r, &delay)))
+    if (!since || ran < RUN_LEAST)
         return;
+    struct lack lack = lack_of(r, now);
     read_now(r, now);
     uint64_t late = now_ns() - now;
     /* the time without a processor between the end of the wait and this reading */
     if (late > DELAY_LEAST)
-        delay -= MIN(delay, late);
-    delay = MIN(delay, ran);
-    if (delay < DELAY_LEAST)
-        return;
-    struct jfr_event e;
-    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_PREEMPTED], 0, &e))
-        return;
-    jfr_put_time(&e, since);
-    jfr_put_long(&e, (int64_t)ran);
-    jfr_put_long(&e, (int64_t)thread);
-    jfr_put_long(&e, (int64_t)delay);
-    jfr_commit(&e);
+        lack.delay -= MIN(lack.delay, late);
+    lack.delay = MIN(lack.delay, ran);
+    put_lack(TYPE_PREEMPTED, since, ran, thread, lack.delay, 0);
+    put_lack(TYPE_PAGE_FAULTS, since, ran, thread, MIN(lack.fault, ran - lack.delay), lack.faults);
 }

@@ -4,6 +4,8 @@
 
 #include "agent/capture/threads/waiters.h"
 
+/* Returns whether the system lets a thread read how long it had no processor. */
+bool delays_counted(void);
 /*
  * Called on a platform thread when it is new, when it resumes running after a wait of `waited` ns,
  * and when it begins to wait or ends.

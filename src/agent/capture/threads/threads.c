@@ -117,6 +117,7 @@ static void put_analysis(const char *locks)
     jfr_put_byte(&e, vm.hotspot);
     jfr_put_string_n(&e, locks, locks ? MIN(strlen(locks), 1000) : 0);
     jfr_put_long(&e, (int64_t)analysis.wake_up);
+    jfr_put_byte(&e, delays_counted());
     jfr_commit(&e);
 }
 

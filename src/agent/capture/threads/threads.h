@@ -27,6 +27,7 @@ enum threads_type {
     TYPE_IO,
     TYPE_HOLD,
     TYPE_PREEMPTED,
+    TYPE_PAGE_FAULTS,
     TYPES
 };
 

@@ -53,13 +53,14 @@ struct lateness {
 struct running_time {
     /* in ns: running without a wait since then; 0: not running, or unknown */
     uint64_t since;
-    uint64_t read;          /* in ns: when the following were read */
-    uint64_t delay;         /* in ns, counted by Linux */
-    uint64_t cpu, switches; /* computed from CPU time and waits */
-    uint64_t waited;        /* ns of waits that have ended since */
-    uint32_t slept;         /* how many of these certainly gave up the processor */
-    uint32_t watched;       /* for this many more readings Linux's count is used */
-    bool counted;           /* it was used for the previous one */
+    uint64_t read;                  /* in ns: when the following were read */
+    uint64_t cpu, switches, faults; /* since the thread's start; see delays.c */
+    uint64_t waited;                /* ns of waits that have ended since */
+    uint32_t slept;                 /* how many of these certainly gave up the processor */
+    uint32_t watched;               /* for this many more readings Linux's count is used */
+    uint64_t watched_until;         /* and until then; in ns */
+    uint64_t delay, counted_at;     /* Linux's count, and when it was read; in ns; 0: never */
+    bool counted;                   /* it was used for the previous reading */
 };
 
 struct waiter {
