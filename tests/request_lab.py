@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers of several makes that the tests of requests record."""
+import functools
 import pathlib
+import subprocess
 
 import lab
 
@@ -47,6 +49,13 @@ SERVERS = {
 }
 
 
+@functools.cache
+def jetty12():
+    """The jar of Jetty 12, which needs JDK 17, or None."""
+    done = subprocess.run([lab.ROOT / "tools" / "jars", "jetty12"], capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
 def served(jdk, server, out, rounds, paths, *jvm):
     """Runs a server and its client, which asks for the paths."""
     causes = lab.compiled("RequestCauses")
@@ -55,6 +64,8 @@ def served(jdk, server, out, rounds, paths, *jvm):
         causes,
         *SERVERS.get(server, ()),
     ]
+    if server == "Jetty12":
+        path = [lab.compiled("Jetty12", 17, [*path, jetty12()]), *path, jetty12()]
     return jdk.run(
         "java",
         jdk.agent(f"format=r,requests=auto,file={out}"),

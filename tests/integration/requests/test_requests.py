@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import lab
-from request_lab import SERVERS, jars, served
+from request_lab import SERVERS, jars, jetty12, served
 
 DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
 WAYS = (
@@ -415,6 +415,26 @@ def test_servers(jdk, tmp_path, server):
     assert [r.status for r in top] == [STATUS.get(way, 200) for way in SERVED[server]] * rounds
     assert {n: t[1:3] for n, t in totals_in(out).items()} == {
         name_of(f"/{way}/1"): (rounds, rounds if way == "fail" else 0) for way in SERVED[server]
+    }
+    assert not lost_in(out)
+
+
+@pytest.mark.skipif(jetty12() is None, reason="npm's vnu-jar is not there")
+@pytest.mark.jdks(17, 21, 25)
+def test_jetty_12(jdk, tmp_path):
+    """A real one: each request is recorded from its handler's call to its answer."""
+    out, rounds, ways = tmp_path / "s.jfr", 8, ("sync", "async", "fail", "missing")
+    done = served(jdk, "Jetty12", out, rounds, ways)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), (done.stdout, done.stderr)
+    tasks, asked = truth_of(done.stdout)
+    requests, works = requests_in(out), works_in(out)
+    assert len(asked) == rounds * len(ways) and {r.kind for r in requests} == {"http"}
+    top, low, high = fit(requests, asked)
+    check_callers(out, asked, top)
+    check_tasks(tasks, works, asked, top, low, high)
+    assert [r.status for r in top] == [STATUS.get(way, 200) for way in ways] * rounds
+    assert {n: t[1:3] for n, t in totals_in(out).items()} == {
+        name_of(f"/{way}/1"): (rounds, rounds if way == "fail" else 0) for way in ways
     }
     assert not lost_in(out)
 

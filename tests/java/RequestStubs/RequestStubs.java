@@ -14,8 +14,8 @@ import okhttp3.Request;
 import okhttp3.Response;
 import okhttp3.internal.connection.RealCall;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.eclipse.jetty.server.HttpChannelState;
 import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.internal.HttpChannelState;
 
 /**
  * Requests without a network: scheduled tasks, Kafka's records, Jetty 12 and calls of OkHttp 4,

@@ -31,7 +31,7 @@
 #define JETTY_REQUEST  JETTY "server/Request"
 #define JETTY_RESPONSE JETTY "server/Response"
 #define JETTY_ASKED    "v:" JETTY_CHANNEL ".getRequest()L" JETTY_REQUEST ";"
-#define JETTY_STATE    JETTY "server/HttpChannelState"
+#define JETTY_STATE    JETTY "server/internal/HttpChannelState"
 #define JETTY_URI      JETTY "http/HttpURI"
 
 #define NETTY         "io/netty/"
@@ -189,7 +189,9 @@ static const struct point points[] = {
      "1 i:" JETTY_REQUEST ".getHeaders()L" JETTY "http/HttpFields; " TRACEPARENT " i:" JETTY "http/HttpFields.get" HEADER},
     {JETTY_STATE "$ChannelResponse", "setStatus", "(I)V", point_entry, "status(I)V", NULL, 0, "I1"},
     {JETTY_STATE "$ChannelCallback", "succeeded", "()", point_entry, "finish(Ljava/lang/Object;I)V", NULL, 200, "0 #"},
-    {JETTY_STATE "$ChannelCallback", "failed", "(Ljava/lang/Throwable;)", point_entry, "finish(Ljava/lang/Object;Ljava/lang/Throwable;)V", NULL, 0, "0 1"},
+    /* which sends a response that says so, unless it is too late for one */
+    {JETTY_STATE "$ChannelCallback", "failed", "(Ljava/lang/Throwable;)", point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0"},
+    {JETTY_STATE "$ChannelCallback", "failed", "(Ljava/lang/Throwable;)", point_exit, "finish(Ljava/lang/Object;Ljava/lang/Throwable;)V", NULL, 0, "0 1"},
     {GRPC "ServerImpl$ServerTransportListenerImpl", "streamCreated", "(L" GRPC "ServerStream;Ljava/lang/String;", point_paused, "stream(Ljava/lang/Object;Ljava/lang/String;I)J", NULL, REQUEST_GRPC, "1 2 #"},
     {GRPC "ServerImpl$ServerTransportListenerImpl", "streamCreated", "(L" GRPC "ServerStream;Ljava/lang/String;Lio/grpc/Metadata;", point_entry, "called" OBJECT, NULL, 0,
      "3 " TRACEPARENT " g:io/grpc/Metadata.ASCII_STRING_MARSHALLER:Lio/grpc/Metadata$AsciiMarshaller; s:io/grpc/Metadata$Key.of(Ljava/lang/String;Lio/grpc/Metadata$AsciiMarshaller;)Lio/grpc/Metadata$Key; v:io/grpc/Metadata.get(Lio/grpc/Metadata$Key;)Ljava/lang/Object;"},

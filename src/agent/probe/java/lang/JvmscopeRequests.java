@@ -370,6 +370,11 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
      * call returns that begins the request.
      */
     public static long enter(String method, String path, Object server, int kind) {
+        /*
+         * When an earlier request of the connection has been answered, Jetty gives its pool a task
+         * that may then find the next one. Its time in the queue is not that of this request.
+         */
+        forgetTask(tid());
         return owned(enterServer(kind, method, path), server);
     }
 
@@ -977,10 +982,16 @@ public final class JvmscopeRequests implements BiConsumer<Object, Throwable> {
         free(false);
     }
 
-    private static void free(boolean drop) {
-        long tid = tid(), t = TASKS + ((tid & TASK_MASK) << 5);
+    /** Forgets when the thread's task, which works for no request, was put into a queue. */
+    private static void forgetTask(long tid) {
+        long t = TASKS + ((tid & TASK_MASK) << 5);
         if (U.getLong(t) == tid)
             U.putLong(t, 0);
+    }
+
+    private static void free(boolean drop) {
+        long tid = tid();
+        forgetTask(tid);
         if (works(tid))
             leave(tid, drop);
     }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.eclipse.jetty.server;
+package org.eclipse.jetty.server.internal;
 
 import java.util.concurrent.CountDownLatch;
 import org.eclipse.jetty.http.HttpFields;
 import org.eclipse.jetty.http.HttpURI;
+import org.eclipse.jetty.server.Request;
+import org.eclipse.jetty.server.Response;
+import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.util.Callback;
 
 public class HttpChannelState {
