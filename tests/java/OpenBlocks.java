@@ -26,8 +26,7 @@ public class OpenBlocks {
         entered++;
     }
 
-    static void take(CountDownLatch begun) {
-        begun.countDown();
+    static void take() {
         long since = System.nanoTime();
         synchronized (shared) {
             add(System.nanoTime() - since);
@@ -61,15 +60,20 @@ public class OpenBlocks {
         return t;
     }
 
+    static void awaitBlocked(List<Thread> threads) throws Exception {
+        for (Thread t : threads)
+            while (t.getState() != Thread.State.BLOCKED)
+                Thread.sleep(1);
+    }
+
     public static void main(String[] args) throws Exception {
         boolean virtual = args[0].equals("virtual");
         for (int i = 0; i < Integer.parseInt(args[1]); i++) {
             List<Thread> threads = new ArrayList<>();
-            CountDownLatch begun = new CountDownLatch(3);
             synchronized (shared) {
                 for (int n = 0; n < 3; n++)
-                    threads.add(start(virtual, () -> take(begun)));
-                begun.await();
+                    threads.add(start(virtual, OpenBlocks::take));
+                awaitBlocked(threads);
                 Thread.sleep(40);
             }
             for (Thread t : threads)
@@ -82,9 +86,7 @@ public class OpenBlocks {
         long since = System.nanoTime();
         for (int n = 0; n < 2; n++)
             wanting.add(start(virtual, OpenBlocks::want));
-        for (Thread t : wanting)
-            while (t.getState() != Thread.State.BLOCKED)
-                Thread.sleep(1);
+        awaitBlocked(wanting);
         long both = System.nanoTime();
         System.out.println("ready");
         long ms = Long.parseLong(args[2]);
