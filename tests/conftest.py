@@ -27,6 +27,7 @@ and count what passed when it was run again, and for each failure the share that
 No test repeats itself.
 """
 import collections
+import ctypes
 import functools
 import json
 import os
@@ -37,6 +38,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 import zlib
@@ -146,9 +148,14 @@ LEFT = []
 
 def pytest_configure(config):
     # Under nohup or in the background of a script these signals are ignored, and every program that
-    # is tested would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # is tested would inherit that. On a busy machine a worker of xdist may run in another thread
+    # than Python's main one, which alone may call signal.signal.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    else:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            ctypes.CDLL(None).signal(number, None)
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
     config.addinivalue_line("markers", "soak: part of make soak only")
     config.addinivalue_line(

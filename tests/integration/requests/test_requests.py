@@ -576,7 +576,9 @@ def cycles(jdk, folder, n, warm, *jvm, ends=("descriptors",)):
             done = lab.jvmscope(
                 "attach", "--requests", NAMED, "-t", "200ms", "-o", out, process.pid, timeout=300
             )
-            assert done.returncode == 0, (i, done.stderr, process.poll())
+            # On a busy machine a recording may see no request, which the command reports.
+            none = "holds no requests" in done.stderr
+            assert done.returncode == none, (i, done.stderr, process.poll())
             requests, works = requests_in(out), works_in(out)
             ids = [r.id for r in requests]
             assert len(set(ids)) == len(ids) and all(r.ns > 0 for r in requests), i
