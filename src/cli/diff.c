@@ -146,19 +146,19 @@ static void print_table(const struct comparison *c, uint64_t limit)
 {
     char base[24], new[24];
     bool any_few = false;
-    printf("%s: base %s, new %s; shares of each\n", profile_metrics[c->metric].title,
-           reading_format_weight(base, c->metric, c->weight[0]),
+    printf("%s: base %s, new %s; shares of each, and their change in percentage points\n",
+           profile_metrics[c->metric].title, reading_format_weight(base, c->metric, c->weight[0]),
            reading_format_weight(new, c->metric, c->weight[1]));
     if (clocks_differ(c))
         printf("  the clocks differ: base has %s, new has %s\n", clock_text(c->clock[0]),
                clock_text(c->clock[1]));
     if (!c->any_change)
         printf("  no difference: each method has the same share of both\n");
-    printf("\n   change      base       new   total of both  method\n");
+    printf("\n  points      base       new   total of both  method\n");
     for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
         const struct row *r = &c->rows.data[i];
         any_few = any_few || r->few;
-        printf("%c%+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", r->few ? '~' : ' ',
+        printf("%c%+7.2f  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", r->few ? '~' : ' ',
                100 * r->change, 100 * r->share[0], 100 * r->share[1],
                100 * share(r->of[0].total, c->weight[0]),
                100 * share(r->of[1].total, c->weight[1]));

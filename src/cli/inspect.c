@@ -91,7 +91,7 @@ static const struct operand_word inspect_words[] = {
     {"threads", "the threads with their states and locks"},
     {"groups", "the thread groups and their threads"},
     {"stack THREAD", "the frames of a thread, given by its name or number"},
-    {"classes [PATTERN]", "the loaded classes"},
+    {"classes [PATTERN]", "the loaded classes, and arrays"},
     {"class NAME", "the fields and methods of a class, and where its compiled code lies"},
     {"statics NAME", "the static fields of a class with their values"},
     {"modules", "the modules"},
@@ -118,7 +118,10 @@ const struct command command_inspect = {
         "Use it to examine what a program is doing at this moment, without a recording.\n\n"
         "Asks the agent in the VM, and loads it first if necessary. Objects are shown as "
         "Class@NUMBER; a number stays valid over collections until the object dies or is freed."
-        " No code of the program is called.",
+        " No code of the program is called.\n\n"
+        "*classes* lists arrays as well, which are classes too, but *loaded* is the number of the "
+        "others, as in *top*, where the VM itself counts, a few more than it lists. Classes of the "
+        "agent are counted (*of jvmscope*), not listed.",
     .caveats =
         "A stack shows locals only if the agent was loaded when the VM started, because the VM "
         "does not give them to an agent that is loaded later. A logpoint (*attach --log*) reads"

@@ -564,7 +564,8 @@ const struct command command_top = {
         "collections or threads are the problem.\n\n"
         "Prints a table every second; on a terminal it replaces the one before. The figures come "
         "from the counters that the VM publishes and from /proc, at no cost to the program. Thread "
-        "states need the agent (*--states*).",
+        "states need the agent (*--states*). The VM counts no arrays among its classes, which "
+        "*inspect PID classes* lists as well, and counts those of an agent, which it does not.",
     .caveats =
         "A VM that publishes no counters, for example with *-XX:-UsePerfData*, has no figures "
         "of its heap, collections, classes and compilation; those from /proc remain. A peak "

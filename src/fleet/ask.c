@@ -124,9 +124,11 @@ static int read_param(struct fleet_question *q, struct arena *arena, const struc
         return parse_u64(p->value, 0, INT64_MAX, &q->limit) < 0 ? bad(why, p->key, p->value) : 0;
     if (strcmp(p->key, "price") == 0) {
         q->price = strtod(p->value, &end);
-        return end == p->value || *end || !(q->price >= 0) || !isfinite(q->price)
-                   ? bad(why, p->key, p->value)
-                   : 0;
+        if (end == p->value || *end || !(q->price >= 0) || !isfinite(q->price))
+            return bad(why, p->key, p->value);
+        if (q->price == 0)
+            buf_printf(why, "price: out of range: %.20s, not above 0", p->value);
+        return q->price == 0 ? -EINVAL : 0;
     }
     if (strcmp(p->key, "base") == 0)
         return 0; /* it is read later, when the label in which the base differs is known */
@@ -242,7 +244,7 @@ static int answer_top_methods(struct asker *a)
     json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
         const struct fleet_method_sum *m = &methods.list.data[i];
-        if (a->q->method && !store_matches(a->q->method, m->label))
+        if (a->q->method && !ask_method_matches(a, m->label))
             continue;
         a->found = true;
         if (a->q->limit && shown++ >= a->q->limit)
@@ -411,6 +413,14 @@ static int put_nothing(struct asker *a)
     return r;
 }
 
+/* Removes the answer so far, which began at this length of the output. */
+static void begin_afresh(struct asker *a, size_t at)
+{
+    a->j->out->len = at;
+    *a->j = (struct json){.out = a->j->out};
+    json_begin_object(a->j);
+}
+
 /*
  * Returns whether the question, whose answer is empty, names no metric and another one has samples.
  * The question is then about that one, and the answer starts afresh. Returns 1, 0 or a negative
@@ -426,9 +436,7 @@ static int take_other_metric(struct asker *a, struct fleet_question *q, size_t a
         return MIN(r, 0);
     q->metric = q->choice.type = q->base.type = other;
     a->base_lacks = false;
-    a->j->out->len = at;
-    *a->j = (struct json){.out = a->j->out};
-    json_begin_object(a->j);
+    begin_afresh(a, at);
     return 1;
 }
 
@@ -461,6 +469,13 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
         r = v->answer(&a);
         int again = r == 0 ? take_other_metric(&a, &q, at) : r;
         r = again > 0 ? v->answer(&a) : again;
+        const char *unseen = r == 0 && a.found ? ask_unseen_method(&a, &arena) : NULL;
+        if (unseen) {
+            begin_afresh(&a, at);
+            json_key_string(&j, "metric", q.metric);
+            q.method = unseen;
+            a.found = false;
+        }
         if (r == 0 && !a.found)
             r = put_nothing(&a);
         json_end_object(&j);

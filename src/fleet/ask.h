@@ -44,6 +44,7 @@ struct asker {
     const struct ask_kept *kept; /* or NULL */
     enum ask_about about;
     bool found;      /* the answer is not empty */
+    uint64_t seen;   /* bit i: a method has the i-th name of the question's list */
     bool base_lacks; /* nothing was found for `base` */
 };
 
@@ -94,6 +95,13 @@ int ask_empty(struct asker *a, const struct fleet_choice *choice, struct buf *to
  * that the name was misspelt. Returns 0 or a negative errno.
  */
 int ask_narrow(struct asker *a, struct fleet_choice *choice, struct arena *arena) must_check;
+/*
+ * Returns whether the question's methods contain this one, and remembers which of several names did
+ * so: after the answer, ask_unseen_method() returns the first name that none has, or NULL, in the
+ * arena's memory.
+ */
+bool ask_method_matches(struct asker *a, const char *method);
+const char *ask_unseen_method(const struct asker *a, struct arena *arena);
 /* Returns the store's name of a metric: "cpu" for "samples", the name that `report` uses. */
 const char *ask_metric_name(const char *name);
 /*

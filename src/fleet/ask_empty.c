@@ -261,7 +261,7 @@ static int explain_rest(struct explaining *x, struct buf *to)
         buf_printf(to, "metric %.100s matches nothing", a->q->metric);
         put_passed(to, x);
         put_names(to, &x->names, NULL);
-    } else if (x->choice->request) {
+    } else if (x->choice->request && !a->seen) {
         buf_printf(to, "request %.200s matches nothing", x->choice->request);
         e = check_range(x, true, true);
         put_passed(to, x);
@@ -315,17 +315,91 @@ static int find_name(struct asker *a, struct name_search *n)
     return e;
 }
 
+static int on_any_block(void *context, const struct store_block *b)
+{
+    *(bool *)context = true;
+    return 0;
+}
+
+/* A request has latencies, or samples that carry its name. */
+static int find_request(struct asker *a, struct name_search *n)
+{
+    struct fleet_choice all = {.tenant = a->tenant};
+    struct explaining x = {.a = a, .choice = &all};
+    struct store_read *r = NULL;
+    int e = check_range(&x, false, true);
+    n->found = e == 0 && has_name(&x.names, n->wanted);
+    for (size_t i = 0; i < x.names.strings.len && !n->found; i++)
+        n->found = strcmp(x.names.strings.data[i].data, n->list) == 0;
+    strpool_release(&x.names);
+    if (e < 0 || n->found)
+        return e;
+    all.request = n->wanted;
+    all.names = FLEET_REQUEST;
+    e = store_begin(a->store, &all, &r, a->why);
+    if (e == 0)
+        e = store_each_block(a->store, r, false, on_any_block, &n->found);
+    store_end(a->store, r);
+    return e;
+}
+
+/* Returns the next name of a list, not its end, or NULL if there is no memory or none is left. */
+static const char *next_name(const char **at, struct arena *arena)
+{
+    *at += strspn(*at, ", ");
+    size_t len = strcspn(*at, ",");
+    const char *name = len ? arena_copy(arena, *at, len) : NULL;
+    *at += len;
+    return name;
+}
+
+bool ask_method_matches(struct asker *a, const char *method)
+{
+    const char *list = a->q->method;
+    size_t bit = 0;
+    if (!store_matches(list, method))
+        return false;
+    if (!strchr(list, ',') || strcmp(list, method) == 0) {
+        a->seen = UINT64_MAX;
+        return true;
+    }
+    _cleanup_(arena_release) struct arena arena = {0};
+    for (const char *at = list, *name; a->seen != UINT64_MAX && bit < 64;) {
+        name = next_name(&at, &arena);
+        if (!name)
+            break;
+        if (store_matches(name, method))
+            a->seen |= UINT64_C(1) << bit;
+        bit++;
+    }
+    return true;
+}
+
+const char *ask_unseen_method(const struct asker *a, struct arena *arena)
+{
+    const char *list = a->q->method, *name;
+    size_t bit = 0;
+    if (!list || !strchr(list, ','))
+        return NULL;
+    for (const char *at = list; bit < 64 && (name = next_name(&at, arena)); bit++)
+        if (!(a->seen >> bit & 1))
+            return name;
+    return NULL;
+}
+
 int ask_narrow(struct asker *a, struct fleet_choice *choice, struct arena *arena)
 {
+    enum { REQUEST = 4 };
+
     const char **const filters[] = {&choice->service, &choice->version, &choice->host,
-                                    &choice->instance};
+                                    &choice->instance, &choice->request};
     int e = 0;
     for (size_t i = 0; i < ARRAY_SIZE(filters); i++) {
         const char *list = *filters[i];
         for (const char *at = list && strchr(list, ',') ? list : ""; *at && e == 0;) {
             size_t len = strcspn(at, ",");
             struct name_search n = {arena_copy(arena, at, len), list, i, false};
-            e = n.wanted ? find_name(a, &n) : -ENOMEM;
+            e = !n.wanted ? -ENOMEM : i == REQUEST ? find_request(a, &n) : find_name(a, &n);
             if (e == 0 && !n.found && len)
                 *filters[i] = n.wanted;
             at += len;

@@ -342,7 +342,8 @@ static int put_reported(struct asker *a)
     if (e == 0 && !any)
         e = store_each_latency(a->store, r, on_request, &any);
     vec_sort(&all.list, by_weight);
-    a->found = (a->found && any) || all.list.len;
+    /* They are about requests, whatever the metric: one that the store lacks is not hidden. */
+    a->found = (a->found && any) || (all.list.len && !a->q->metric_given);
     json_key_array(a->j, "reported");
     for (size_t i = 0; e == 0 && i < all.list.len && (!limit || i < limit); i++) {
         const struct reported *one = &all.list.data[i];

@@ -96,7 +96,7 @@ static int search_stack(struct querying *q, uint64_t stack)
     for (size_t i = e == 0 ? path.depth : 0; i-- > 0 && e == 0;) {
         struct store_frame f;
         e = store_frame(q->a->store, q->r, path.frames[i], &f);
-        if (e < 0 || f.kind == FLEET_MARK || !store_matches(q->a->q->method, f.label))
+        if (e < 0 || f.kind == FLEET_MARK || !ask_method_matches(q->a, f.label))
             continue;
         int64_t method = label_of(q, path.frames[i]);
         int64_t caller = i ? label_of(q, path.frames[i - 1]) : -1;

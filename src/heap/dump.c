@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/class_name.h"
 #include "base/generated_name.h"
+#include "heap/heap.h"
 #include "heap/shape.h"
 #include "heap/spool.h"
 
@@ -498,4 +499,19 @@ bool heap_field_named(struct heap_dump *d, int32_t class, const char *name, stru
         }
     }
     return false;
+}
+
+bool heap_is_all_of(const char *path)
+{
+    _cleanup_(file_map_release) struct file_map map = {0};
+    struct hprof_reader r;
+    struct hprof_record record;
+    bool dump = false, others = false;
+    if (file_map_open(&map, path) < 0 || hprof_reader_init(&r, map.data, map.len) < 0)
+        return false;
+    while (!others && hprof_next(&r, &record)) {
+        dump |= record.tag == HPROF_HEAP_DUMP || record.tag == HPROF_HEAP_DUMP_SEGMENT;
+        others = record.tag == HPROF_CPU_SAMPLES || record.tag == HPROF_ALLOC_SITES;
+    }
+    return dump && !others;
 }

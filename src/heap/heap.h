@@ -58,6 +58,11 @@ struct heap {
  * *ret. Returns 0 or a negative errno.
  */
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings) must_check;
+/*
+ * Returns whether a file is a heap dump alone, without samples or allocation sites beside it. Reads
+ * only the heads of the dump's records, and of a compressed file nothing: it counts as none.
+ */
+bool heap_is_all_of(const char *path);
 /* Returns whether a readable file exists where heap_open would open the index of this dump. */
 bool heap_index_exists(const char *path, const struct heap_settings *settings);
 void heap_free(struct heap *h);

@@ -174,6 +174,7 @@ int page_cells_json(struct json *j, const struct profile_view *v, const struct p
         bucket = cell->bucket;
     }
     json_key_u64(j, "bucket_ns", c.bucket_ns);
+    json_key_u64(j, "buckets", (span + c.bucket_ns - 1) / c.bucket_ns); /* to the end, also empty */
     json_key_u64(j, "from_ns", c.from_ns);
     json_key_bool(j, "threads_merged", c.is_merged);
     json_key_u64(j, "aside", hidden);

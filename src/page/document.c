@@ -51,6 +51,11 @@ static void site_json(struct json *j, const struct page_site *site)
     for (size_t i = 0; i < site->count; i++)
         json_string(j, site->files[i]);
     json_end_array(j);
+    json_key_array(j, "dumps");
+    for (size_t i = 0; i < site->count; i++)
+        if (site->dumps[i])
+            json_u64(j, i);
+    json_end_array(j);
     json_end_object(j);
 }
 

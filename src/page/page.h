@@ -19,6 +19,7 @@ extern const char page_head[], page_tail[], page_of_fleet[], page_policy_of_flee
 struct page_site {
     const char *const *files;
     size_t count, at;
+    const bool *dumps; /* by file: a heap dump alone, which has no profile to compare with */
 };
 
 /* What a page shows: a recording, or a part of it. */

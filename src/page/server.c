@@ -47,6 +47,7 @@ struct page_server {
     const char *sources;
     uint64_t query_limit; /* nanoseconds */
     struct served_file *files;
+    bool *dumps; /* by file, see struct page_site */
 };
 
 static int not_found(struct server_reply *reply, const char *text)
@@ -105,7 +106,7 @@ static int read_data(struct page_server *s, size_t i, const struct page_site *si
  */
 static int make_page(struct page_server *s, size_t i, struct buf *out)
 {
-    struct page_site site = {(const char *const *)s->paths, s->count, i};
+    struct page_site site = {(const char *const *)s->paths, s->count, i, s->dumps};
     uint64_t key = page_cache_key(s->paths[i], &site, s->sources);
     int r = page_cache_get(s->paths[i], key, out);
     if (r == 0)
@@ -212,6 +213,7 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     json_key_u64(&j, "after_ns", a.answer);
     json_key_u64(&j, "after_low_ns", a.low);
     json_key_u64(&j, "after_high_ns", a.high);
+    json_key_bool(&j, "on_path", w.factor == 1 || a.upper_bound != a.before);
     json_key_bool(&j, "ends_inferred", a.ends_inferred);
     if (put_unknown_owners(&j, t, class) < 0) {
         buf_clear(&reply->body);
@@ -311,13 +313,16 @@ int page_server_new(struct page_server **ret, char **paths, size_t count, const 
 {
     struct page_server *s = calloc(1, sizeof(*s));
     struct served_file *files = calloc(count, sizeof(*files));
-    if (!s || !files) {
+    bool *dumps = calloc(count, sizeof(*dumps));
+    if (!s || !files || !dumps) {
         free(s);
         free(files);
+        free(dumps);
         return -ENOMEM;
     }
-    *s = (struct page_server){paths, count, sources, query_limit_ns, files};
+    *s = (struct page_server){paths, count, sources, query_limit_ns, files, dumps};
     for (size_t i = 0; i < count; i++) {
+        dumps[i] = heap_is_all_of(paths[i]);
         files[i].page = BUF(SIZE_MAX / 2);
         pthread_mutex_init(&files[i].making, NULL);
         pthread_mutex_init(&files[i].asking, NULL);
@@ -340,5 +345,6 @@ void page_server_free(struct page_server *s)
         pthread_mutex_destroy(&f->making);
     }
     free(s->files);
+    free(s->dumps);
     free(s);
 }

@@ -5,7 +5,7 @@ import java.util.concurrent.Executors;
 /**
  * Methods that are recorded as requests and differ in what they run: list, of which every tenth is
  * slow for a reason of its own, and order, which works on two threads and calls pay, a request
- * within it. Another thread works for no request.
+ * within it, of which every fourth is slow. Another thread works for no request.
  */
 public class RequestChoice {
     static volatile long sink;
@@ -37,17 +37,17 @@ public class RequestChoice {
             quickly();
     }
 
-    static void pay() {
-        spin(4000);
+    static void pay(int i) {
+        spin(i % 4 == 3 ? 12000 : 4000);
     }
 
     static void ship() {
         spin(3000);
     }
 
-    static void order(ExecutorService pool) throws Exception {
+    static void order(ExecutorService pool, int i) throws Exception {
         spin(2000);
-        pay();
+        pay(i);
         pool.submit(RequestChoice::ship).get();
     }
 
@@ -68,7 +68,7 @@ public class RequestChoice {
         background.start();
         lists.start();
         for (int i = 0; i < 60; i++)
-            order(pool);
+            order(pool, i);
         lists.join();
         done = true;
         background.join();

@@ -292,8 +292,11 @@ function Profile({
     const m = withAside ? allOthers : (allOthers.plain ?? allOthers);
     return select(m.shape, m.cells, { threads, window: null });
   }, [allOthers, amongRequests, withAside, threads]);
+  const comparable = (page.site?.files ?? [])
+    .map((_, i) => i)
+    .filter((i) => i !== page.site!.at && !page.site!.dumps.includes(i));
   const other =
-    page.site && !allOthers && state.compare !== page.site.at
+    page.site && !allOthers && comparable.includes(state.compare)
       ? page.site.files[state.compare]
       : undefined;
   // The other recording that lacks this metric, so that nothing can be compared.
@@ -424,22 +427,19 @@ function Profile({
             onChoose={(s) => change({ threads: s ? [...s] : [], zoom: "" })}
           />
         )}
-        {page.site && page.site.files.length > 1 && !allOthers && (
+        {page.site && comparable.length > 0 && !allOthers && (
           <select
             aria-label="Compare with"
             value={state.compare}
             onChange={(e) => change({ compare: Number(e.currentTarget.value) })}
           >
             <option value={-1}>{other !== undefined ? "No comparison" : "Compare with …"}</option>
-            {page.site.files.map(
-              (f, i) =>
-                i !== page.site!.at && (
-                  <option value={i}>
-                    {state.compare === i ? "Compared with " : ""}
-                    {f.replace(/^.*\//, "")}
-                  </option>
-                ),
-            )}
+            {comparable.map((i) => (
+              <option value={i}>
+                {state.compare === i ? "Compared with " : ""}
+                {page.site!.files[i].replace(/^.*\//, "")}
+              </option>
+            ))}
           </select>
         )}
         {all.aside > 0 && (

@@ -42,7 +42,8 @@ function matchPaths(now: Side, other: Side): Float64Array {
   return weight;
 }
 
-const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
+/** A difference of two shares, in percentage points. */
+const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;
 
 // Orange means more than in the other recording, blue less; colour-blind readers can tell these
 // apart.
@@ -151,7 +152,7 @@ export function Difference({
   const wholeBase = base.tree.total[0] || 1;
   const tint = (node: number) =>
     tintOf(now.tree.total[node] / whole - before[node] / wholeBase, isDark);
-  const change = { numeric: true, format: signed };
+  const change = { numeric: true, format: points };
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   return (
     <main class="split">
@@ -179,10 +180,10 @@ export function Difference({
           limit={500}
           by={0}
           columns={[
-            { title: "Change of self", ...change },
+            { title: "Self, change in points", ...change },
             { title: "Self there", ...share, minor: true },
             { title: "Self here", ...share, minor: true },
-            { title: "Change of total", ...change, minor: true },
+            { title: "Total, change in points", ...change, minor: true },
             { title: "Method", name: true, code: "method" },
           ]}
         />

@@ -19,6 +19,7 @@ export interface MetricJson {
   pruned: number;
   tree: Bytes;
   bucket_ns: number;
+  buckets: number; // up to the end of the recording
   from_ns: number;
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   aside: number; // weight of threads with nothing to do, or of the VM's own; not 0: the lowest bit of a cell's node says which cells are of it
@@ -69,7 +70,8 @@ export interface PageJson {
   before?: { capture: string; ns: number }[]; // what recorded before the recording began
   missing?: { capture: string; what: string; reason: string }[]; // what the system did not permit
   left_out?: { type: string; events: number }[]; // of the VM's own recorder, recorded here as well
-  site?: { at: number; files: string[] }; // served, with these files next to it
+  // Served, with these files next to it; dumps: those of which a heap is all there is.
+  site?: { at: number; files: string[]; dumps: number[] };
   fill?: () => Promise<void>; // served: asks for the weights of the profile
 }
 
@@ -245,7 +247,7 @@ function decodeCells(m: MetricJson, aside: Uint8Array): Cells {
     cells.node[i] = m.aside ? node >>> 1 : node;
     cells.weight[i] = v.next();
   }
-  cells.buckets = bucket + 1;
+  cells.buckets = Math.max(bucket + 1, m.buckets);
   return cells;
 }
 

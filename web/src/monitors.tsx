@@ -396,6 +396,7 @@ function WhatIf({
         after_ns: number;
         after_low_ns: number;
         after_high_ns: number;
+        on_path: boolean;
         ends_inferred: boolean;
         owner_unknown: number;
         owner_unknown_ns: number;
@@ -464,6 +465,12 @@ function WhatIf({
                 {percent(answer.after_ns, answer.before_ns)})
                 {answer.after_ns !== answer.before_ns &&
                   `, ${duration(Math.abs(answer.before_ns - answer.after_ns))} ${answer.after_ns > answer.before_ns ? "later" : "sooner"}`}
+                {!answer.on_path && answer.after_ns === answer.before_ns && (
+                  <>
+                    : nothing is {factor > 100 ? "lost" : "gained"}, because none of these sections
+                    lies on the critical path
+                  </>
+                )}
                 <span class="dim">
                   {" "}
                   — expected between {duration(answer.after_low_ns)} and{" "}

@@ -89,6 +89,8 @@ export interface OneRequest {
   short_ns: number; // parts that are too short to be among these
   works: number[]; // start, length, time in the queue, thread, its id
   calls: { kind: string; name: string; at: number; ns: number }[];
+  works_left?: number; // how many of these the page lacks
+  calls_left?: number;
 }
 
 declare module "./data" {
@@ -383,7 +385,7 @@ function sumOfNames(json: RequestsJson, name: number): Sum {
 }
 
 const estimate = (ns: number, error: number) =>
-  error > 0 ? `${duration(ns)} ± ${duration(error)}` : duration(ns);
+  error > 0 ? `${duration(ns)} ±\u00a0${duration(error)}` : duration(ns);
 
 function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
   const shown = group.causes.filter(
@@ -417,7 +419,7 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
               <td class="num">{estimate(c.typical_ns, c.typical_error_ns)}</td>
               <td class="num">
                 {percent(c.share, 1)}
-                {c.share_error > 0 && ` ± ${percent(c.share_error, 1)}`}
+                {c.share_error > 0 && ` ±\u00a0${percent(c.share_error, 1)}`}
               </td>
               <td>
                 <span class="gauge wide" aria-hidden="true">
@@ -600,6 +602,10 @@ function Waterfall({
   }
   const box = useRef<HTMLElement>(null);
   useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [request.id]);
+  const left = [
+    request.works_left && plural(request.works_left, "more piece of work", "more pieces of work"),
+    request.calls_left && plural(request.calls_left, "more call"),
+  ].filter(Boolean);
   const calls = request.calls.map((c) => ({
     at: c.at,
     ns: c.ns,
@@ -661,6 +667,7 @@ function Waterfall({
       {request.short_ns > 0 && (
         <p class="dim">{duration(request.short_ns)} in parts that are too short to be shown.</p>
       )}
+      {left.length > 0 && <p class="dim">Not in this page: {left.join(" and ")}.</p>}
     </section>
   );
 }

@@ -59,6 +59,7 @@ export function ThreadView({ json, source, file, requests, kept, keep, go }: Pro
     () => (requests && choice ? chosenRequests(requests, choice) : []),
     [requests, choice],
   );
+  const worksLeft = ofChoice.reduce((n, r) => n + (r.works_left ?? 0), 0);
   const worked = useMemo(
     () => (requests && choice ? workedFor(requests, ofChoice) : null),
     [requests, ofChoice],
@@ -448,6 +449,8 @@ export function ThreadView({ json, source, file, requests, kept, keep, go }: Pro
             {plural(countOf(requests, choice), "chosen request")} ({choiceText(requests, choice)})
             {ofChoice.length < countOf(requests, choice) &&
               ", those whose details are in this page"}
+            {worksLeft > 0 &&
+              `, without ${plural(worksLeft, "piece of work", "pieces of work")} that this page lacks`}
           </span>
           <button onClick={() => go({ view: "requests" })}>To the requests</button>
           <button onClick={() => keep(noChoice)}>No marks</button>

@@ -48,13 +48,27 @@ static bool matches(const char *pattern, const char *name)
     return n >= len && memcmp(name, core, len) == 0 && (back || n == len);
 }
 
+static bool is_array(struct inspection *i, jclass c)
+{
+    jint status = 0;
+    return (*i->ti)->GetClassStatus(i->ti, c, &status) == JVMTI_ERROR_NONE &&
+           status & JVMTI_CLASS_STATUS_ARRAY;
+}
+
+/* The VM's own counts, which `top` shows, have no arrays, and they have the agent's classes. */
 int inspect_classes(struct inspection *i)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (inspect_find_loaded_classes(i, &all) < 0)
         return -ENOTSUP;
     bool found = false;
-    json_key_i64(i->out, "loaded", all.n);
+    jint arrays = 0;
+    for (jint k = 0; k < all.n; k++)
+        arrays += is_array(i, all.of[k]);
+    json_key_i64(i->out, "loaded", all.n - arrays);
+    json_key_i64(i->out, "arrays", arrays);
+    if (all.own)
+        json_key_i64(i->out, "of_jvmscope", all.own);
     json_key_array(i->out, "classes");
     for (jint k = 0; k < all.n; k++) {
         _cleanup_free_ char *name = inspect_class_name(i, all.of[k]);

@@ -50,6 +50,7 @@ int inspect_find_loaded_classes(struct inspection *i, struct loaded_classes *ret
         else
             ret->of[n++] = ret->of[k];
     }
+    ret->own = ret->n - n;
     ret->n = n;
     return r;
 }

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct loaded_classes {
-    jint n;
+    jint n, own; /* own: those of the agent that a question left out */
     jclass *of; /* local references of the thread that requested them */
     jvmtiEnv *ti;
     JNIEnv *jni;

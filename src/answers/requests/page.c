@@ -128,6 +128,10 @@ static int request_json(struct request_view *v, uint32_t name, const struct requ
     works_json(v, q, pool, j);
     json_key(j, "calls");
     calls_json(v, q, j);
+    if (q->works > PARTS)
+        json_key_u64(j, "works_left", q->works - PARTS);
+    if (q->children > PARTS)
+        json_key_u64(j, "calls_left", q->children - PARTS);
     json_end_object(j);
     return e;
 }

@@ -214,7 +214,7 @@ static void print_diff_part(struct json_object *m, const char *key)
     struct json_object *p = at(m, key);
     char change[32];
     snprintf(change, sizeof(change), "%s%+.2f", is_few(p) ? "~" : "", 100 * real_at(p, "change"));
-    printf(" %6s %% (%+.2f to %+.2f)", change, 100 * real_at(p, "low"), 100 * real_at(p, "high"));
+    printf(" %8s (%+.2f to %+.2f)", change, 100 * real_at(p, "low"), 100 * real_at(p, "high"));
 }
 
 static bool has_changed(struct json_object *m)
@@ -254,7 +254,7 @@ static void print_diff(struct json_object *root, size_t limit)
     else
         printf("%s\n", verdict);
     if (changed)
-        printf("  self: change of share (95 %% sure)   total: change of share         method\n");
+        printf("  self: change in points (95 %% sure)  total: change in points        method\n");
     for (size_t i = 0; i < MIN(changed, limit); i++) {
         struct json_object *m = json_object_array_get_idx(list, i);
         print_diff_part(m, "self");
@@ -395,7 +395,8 @@ static void print_vm(struct json_object *root, size_t limit)
     print_left_out(length(list), limit, "services");
 }
 
-static void print_findings(struct json_object *root, size_t limit)
+/* with_metric: --metric chose what was compared */
+static void print_findings(struct json_object *root, size_t limit, bool with_metric)
 {
     struct json_object *list = at(root, "findings"), *compared = at(root, "compared");
     char shown[24];
@@ -403,7 +404,7 @@ static void print_findings(struct json_object *root, size_t limit)
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *f = json_object_array_get_idx(list, i);
         if (i == 0)
-            printf("     extra  self: change of share (99 %% sure)   total: change of share"
+            printf("     extra  self: change in points (99 %% sure)  total: change in points"
                    "         service, version, method\n");
         uint64_t extra = number_at(f, bytes ? "extra_bytes" : "extra_ns");
         printf("%10s", !extra  ? "unknown"
@@ -421,6 +422,8 @@ static void print_findings(struct json_object *root, size_t limit)
         printf("nothing got slower: %s%s compared with the one before it\n",
                COUNT_TEXT(length(compared), "new versions"), length(compared) == 1 ? "" : ", each");
     list = at(root, "reported");
+    if (length(list) && with_metric)
+        printf("\nWhat recordings report of requests, whatever --metric says:");
     if (length(list))
         printf("\n     costs    count  VMs  what: service, version, where or why\n");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
@@ -520,7 +523,7 @@ static void print_table(const char *verb, struct json_object *root, const struct
         print_stacks_note(root, metric);
         print_stacks(at(root, "root"), &path);
     } else if (strcmp(verb, "findings") == 0)
-        print_findings(root, o->limit);
+        print_findings(root, o->limit, o->metric != NULL);
     else if (strcmp(verb, "query") == 0)
         print_query(root, metric, cost, o->limit);
     else if (at(root, "methods"))

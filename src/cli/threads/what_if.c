@@ -263,6 +263,7 @@ int threads_what_if(struct thread_view *v)
     if (!o->json && thread_view_end(v))
         printf("up to the end of %s:\n", thread_view_end(v));
     int r = hold_list_keep(v->t, NULL);
+    bool off_path = true;
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
         char before[24], after[24], low[24], high[24];
@@ -282,7 +283,12 @@ int threads_what_if(struct thread_view *v)
                          "determine a new one, so the true result may be shorter than this");
         if (!o->json)
             print_ends(&a);
+        off_path = off_path && w.factor != 1 && a.upper_bound == a.before && a.answer == a.before;
     }
+    if (r == 0 && !o->json && off_path)
+        printf(" nothing is %s, because none of these sections lies on the critical path "
+               "(jvmscope threads critical-path)\n",
+               factors[0] > 1 ? "lost" : "gained");
     if (r == 0 && !o->json)
         thread_view_print_unknown(v, &unknown);
     vec_release(&unknown.rows);

@@ -306,7 +306,7 @@ def test_equal_recordings_do_not_differ_and_a_removed_ring_is_not_named(jdk, tmp
     assert done.returncode == 0, done.stderr
     stated = lab.output("diff", out, out)
     assert "  no difference: each method has the same share of both\n" in stated, stated
-    shares = [float(x) for x in re.findall(r"^ +\+0\.00 % +([\d.]+) %", stated, re.M)]
+    shares = [float(x) for x in re.findall(r"^ +\+0\.00 +([\d.]+) %", stated, re.M)]
     assert len(shares) > 1 and shares == sorted(shares, reverse=True) and shares[0] > 0, stated
     ends = [
         lab.read_json("threads", "what-if", "--json", "--method", "*", *end, out)

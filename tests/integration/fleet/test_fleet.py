@@ -1208,6 +1208,19 @@ def test_names_that_choose_nothing_are_reported(tmp_path, store):
                 fleet(c, *verb, "--service", "pay", "--method", "No.such")["nothing"]
                 == "method No.such matches nothing of service pay"
             )
+            # One of several is misspelt; it used to be left out without a word.
+            method = min(m["method"] for m in fleet(c, "top", "--service", "pay")["methods"])
+            for several in (f"{method},No.such", f"No.such,{method}"):
+                assert (
+                    fleet(c, *verb, "--service", "pay", "--method", several)["nothing"]
+                    == "method No.such matches nothing of service pay"
+                )
+            assert "nothing" not in fleet(c, *verb, "--method", f"{method},*")
+            assert "nothing" not in fleet(c, *verb, "--method", method)
+            done = lab.jvmscope(
+                "fleet", *verb, "--method", method, "--price", "0", "--store", c.store
+            )
+            assert done.returncode == 2 and "--price: out of range: 0, not above 0" in done.stderr
         assert (
             fleet(c, "requests", "--service", "pay")["nothing"]
             == "there are no requests of service pay"

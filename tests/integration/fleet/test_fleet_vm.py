@@ -228,7 +228,20 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         ] and of_lock
         refused = lab.jvmscope("fleet", "findings", "--request", "nosuch", "--store", c.store)
         assert refused.returncode == 1 and "nosuch matches nothing" in refused.stderr, refused
+        # One of several names is misspelt.
+        for verb in ("findings", "requests", "top", "flame"):
+            for names in ("GET /lock,nosuch", "nosuch,GET /lock"):
+                refused = lab.jvmscope("fleet", verb, "--request", names, "--store", c.store)
+                assert (
+                    refused.returncode == 1 and "request nosuch matches nothing" in refused.stderr
+                ), (verb, refused)
+        # A metric that the store lacks is not hidden by what is reported without regard to it.
+        assert fleet(c, "findings", "--metric", "live")["nothing"].startswith("metric live matches")
+        of_cpu = lab.jvmscope("fleet", "findings", "--metric", "cpu", "--store", c.store).stdout
+        what = "What recordings report of requests, whatever --metric says:\n"
+        assert what in of_cpu and of_cpu.count("slow requests: shop 1.8, ") == expected
         shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
+        assert what not in shown
         assert (
             "held in RequestCauses$Store.compact" in shown
             and "slow requests: shop 1.8, GET /lock" in shown

@@ -7,10 +7,11 @@ import { Change, Difference, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./parts";
 import { choice, seconds } from "./state";
 
-const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
+/** A difference of two shares, in percentage points. */
+const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;
 const changed = (c: Change) => c.verdict === "more" || c.verdict === "less";
 const interval = (c: Change) =>
-  c.verdict === "too few readings" ? "too few readings" : `${signed(c.low)} to ${signed(c.high)}`;
+  c.verdict === "too few readings" ? "too few readings" : `${points(c.low)} to ${points(c.high)}`;
 
 /** What was compared, as `jvmscope fleet diff` names it. */
 const side = (s: Difference["base"]) =>
@@ -94,9 +95,9 @@ export function DifferenceView({ state, change, known }: ViewProps) {
                 ],
               }))}
               columns={[
-                { title: "Self", numeric: true, format: signed },
+                { title: "Self, change in points", numeric: true, format: points },
                 { title: "between", minor: true },
-                { title: "Total", numeric: true, format: signed },
+                { title: "Total, change in points", numeric: true, format: points },
                 { title: "between ", minor: true },
                 { title: "Method", name: true, code: "method" },
               ]}
