@@ -368,7 +368,10 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
     if (shown_by && strcmp(shown_by, "report") != 0 && !complain_renames(path))
         buf_printf(&next, "; see what it holds with: jvmscope %s %s", shown_by, path);
     _cleanup_(buf_release) struct buf what = BUF(3 * PATH_MAX);
-    buf_printf(&what, "nothing that --cpu, --alloc or --monitors record%s", buf_str(&next));
+    buf_printf(&what,
+               "neither CPU samples nor allocations nor waits for locks (--cpu, --alloc, "
+               "--monitors)%s",
+               buf_str(&next));
     return complain(path, "holds no samples", buf_str(&what));
 }
 

@@ -80,6 +80,23 @@ static int captures_give(const char *words)
     return gives;
 }
 
+/* Returns whether all stacks that these words make the agent record are of waits for locks. */
+static bool only_of_locks(const char *words)
+{
+    static const enum option of_locks[] = {OPT_MONITOR, OPT_PARK, OPT_THREADS, OPT_LOCKS,
+                                           OPT_DEADLOCK};
+
+    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
+        int i = is_dump(at) ? -1 : capture_of(at);
+        bool locks = i < 0 || !(option_table[i].gives & GIVES_STACKS);
+        for (size_t k = 0; k < ARRAY_SIZE(of_locks) && !locks; k++)
+            locks = (int)of_locks[k] == i;
+        if (!locks)
+            return false;
+    }
+    return true;
+}
+
 /* Returns whether one of the words makes the agent record. */
 static bool captures_something(const char *words)
 {
@@ -124,8 +141,14 @@ static bool check_gives(const char *words, const char *output)
     else if (!format->threads && !format->any && !(gives & GIVES_STACKS))
         complain(output, "this format shows stacks, but no requested option records them",
                  "add --cpu, or write a .jfr");
-    else
+    else {
+        if (!format->threads && !format->any && only_of_locks(words))
+            fprintf(stderr,
+                    "jvmscope: note: %s: of what is recorded, this format shows waits for locks "
+                    "alone, and without any it is not written; add --cpu, or write a .jfr\n",
+                    output);
         return true;
+    }
     return false;
 }
 
@@ -300,6 +323,18 @@ int recording_announce(const struct capture_options *c, const char *output)
         return recording_is_direct(output) && lacks_tables(c, output);
     losses_report_file(output, NULL);
     return contents_report(output, output);
+}
+
+int recording_complain_kept(const char *path, const char *where)
+{
+    _cleanup_(buf_release) struct buf why = BUF(2 * PATH_MAX);
+    const char *shown_by = where ? NULL : contents_shown_by(path, NULL);
+    /* What report shows is what the output would have had. */
+    if (shown_by && strcmp(shown_by, "report") == 0)
+        shown_by = NULL;
+    if (shown_by)
+        buf_printf(&why, "see it with: jvmscope %s %s", shown_by, path);
+    return complain("the recording is still at", path, shown_by ? buf_str(&why) : where);
 }
 
 int recording_announce_open(int fd, const char *shown, const char *where, bool ended)

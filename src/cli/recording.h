@@ -47,6 +47,11 @@ void recording_note_older(const char *output);
  */
 int recording_announce(const struct capture_options *c, const char *output);
 /*
+ * Complains that a recording could not be written as the requested output, and says where it is and
+ * which command shows it. where: what to add to its name, or NULL. Returns the exit status.
+ */
+int recording_complain_kept(const char *path, const char *where);
+/*
  * Reports an open file like recording_announce, under the name `shown` followed by `where`. ended:
  * the recording is complete. Returns 0, or 1 as contents_report does.
  */

@@ -326,7 +326,7 @@ static int finish(struct run *run)
         return print_no_recording(run);
     if (!recording_is_direct(run->output)) {
         if (convert_copy(run->file, run->output))
-            return complain("the recording is still at", run->file, NULL);
+            return recording_complain_kept(run->file, NULL);
         missing = contents_report(run->file, run->output);
         unlink(run->file);
     }

@@ -562,8 +562,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     /* What could not be written remains where it is, and the message names the place. */
     if (status) {
         keep(vm, path, kept);
-        return complain("the recording is still at", kept,
-                        target_is_file(fd, kept) ? NULL : "as the VM sees it");
+        return recording_complain_kept(kept, target_is_file(fd, kept) ? NULL : "as the VM sees it");
     }
     if (!own)
         return 0;

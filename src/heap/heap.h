@@ -59,7 +59,7 @@ struct heap {
  */
 int heap_open(struct heap **ret, const char *path, const struct heap_settings *settings) must_check;
 /*
- * Returns whether a file is a heap dump alone, without samples or allocation sites beside it. Reads
+ * Returns whether a file is a heap dump alone, without samples or allocation sites. Reads
  * only the heads of the dump's records, and of a compressed file nothing: it counts as none.
  */
 bool heap_is_all_of(const char *path);

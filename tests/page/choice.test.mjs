@@ -136,6 +136,17 @@ test("the samples of chosen requests are those that the command selects", () => 
   }
 });
 
+test("the strip of time reaches to the end of the recording", async () => {
+  for (const m of [...json.metrics, ...wall[1].metrics].filter((m) => !m.untimed)) {
+    const of = wall[1].metrics.includes(m) ? wall[1] : json;
+    const end = m.buckets * m.bucket_ns;
+    assert.ok(end >= of.duration_ns && end - m.bucket_ns <= of.duration_ns, m.name);
+  }
+  const page = await open(browser, url);
+  const [m] = json.metrics.filter((x) => x.name === json.metric);
+  assert.equal(await page.getAttribute(".ruler canvas", "aria-valuemax"), String(m.buckets));
+});
+
 test("waiting threads that have nothing to do are left out, as the command does", () => {
   const [file, page] = wall;
   const [m] = page.metrics.filter((x) => x.name === "wall");
@@ -358,4 +369,33 @@ test("a view that does not follow the choice says so, and a name without request
   const chosen = await open(browser, `${url}#m=allocations&rn=RequestChoice.list`);
   assert.match(await chosen.textContent("header"), /in the whole recording: estimated from/);
   assert.deepEqual(chosen.problems, []);
+});
+
+test("what the page lacks of a request's work is counted in the waterfall and beside the marks", async () => {
+  const { command, classes } = java("ManyWorks");
+  const file = join(folder, "works.jfr");
+  const program = ["--", command, "-cp", classes, "ManyWorks"];
+  jvmscope("run", "--threads", "--requests=ManyWorks.request(..)", "-o", file, ...program);
+  jvmscope("convert", file, "-o", join(folder, "works.html"));
+  const text = readFileSync(join(folder, "works.html"), "utf8");
+  const [, data] = text.match(/<script[^>]*type="application\/json"[^>]*>(.*?)<\/script>/s);
+  const { requests } = JSON.parse(data).requests;
+  // Each of the 3 requests has its own work, on main, and 100 in the pool.
+  assert.deepEqual(
+    requests.map((r) => r.works.length / 5 + r.works_left),
+    [101, 101, 101],
+  );
+  const left = requests[0].works_left;
+  const page = await open(
+    browser,
+    `${pathToFileURL(join(folder, "works.html")).href}#v=requests&ri=${requests[0].id}`,
+  );
+  await page.waitForSelector(
+    `.waterfall p:has-text("Not in this page: ${left} more pieces of work.")`,
+  );
+  await page.evaluate(() => (location.hash = "#v=threads&rn=ManyWorks.request"));
+  await page.waitForSelector(
+    `.note.choice:has-text("without ${3 * left} pieces of work that this page lacks")`,
+  );
+  assert.deepEqual(page.problems, []);
 });

@@ -115,6 +115,68 @@ test("a recording that lacks what is shown is not compared with", async () => {
   );
 });
 
+/** A heap dump of no objects. */
+function emptyDump(file) {
+  const head = Buffer.concat([Buffer.from("JAVA PROFILE 1.0.2\0"), Buffer.alloc(12)]);
+  head.writeUInt32BE(8, 19);
+  const record = (tag) => Buffer.concat([Buffer.from([tag]), Buffer.alloc(8)]);
+  writeFileSync(file, Buffer.concat([head, record(0x1c), record(0x2c)]));
+}
+
+test("a heap dump is not offered for comparison with a profile", async () => {
+  const dump = join(folder, "some.hprof");
+  emptyDump(dump);
+  const [another, at] = await serve(other, dump, hostile);
+  try {
+    const page = await open(browser, `${at}0/`);
+    const offered = await page.$$eval("select[aria-label='Compare with'] option", (all) =>
+      all.map((o) => o.value),
+    );
+    assert.deepEqual(offered, ["-1", "2"]);
+    assert.equal(await page.locator("header select option").count(), 3);
+    // Nor is it compared with if an address says so.
+    await page.goto(`${at}0/#b=1`);
+    await page.reload();
+    await page.waitForSelector(".methods tbody tr");
+    assert.equal(await page.locator(".legend:has-text('a larger share than')").count(), 0);
+  } finally {
+    another.kill("SIGTERM");
+  }
+  const [alone, there] = await serve(other, dump);
+  try {
+    const page = await open(browser, `${there}0/`);
+    await page.waitForSelector(".methods tbody tr");
+    assert.equal(await page.locator("select[aria-label='Compare with']").count(), 0);
+  } finally {
+    alone.kill("SIGTERM");
+  }
+});
+
+test("a what-if of sections that are not on the critical path says that nothing is gained, and why", async () => {
+  const answer = JSON.parse(
+    (await get(`${new URL(url).pathname}0/what-if?class=nosuch&factor=0.5`)).body,
+  );
+  assert.ok(!answer.on_path && answer.before_ns === answer.after_ns, JSON.stringify(answer));
+  const page = await open(browser, `${url}0/`);
+  await page.route("**/what-if?*", (r) => r.fulfill({ json: answer }));
+  await page.evaluate(() => (location.hash = "#v=monitors"));
+  const why = "nothing is gained, because none of these sections lies on the critical path";
+  await page.waitForSelector(`.whatif output:has-text("${why}")`);
+  const said = jvmscope(
+    "threads",
+    "what-if",
+    "--lock",
+    "java.lang.Object",
+    "--factor",
+    "0.5",
+    recording,
+  );
+  const half = JSON.parse(
+    (await get(`${new URL(url).pathname}0/what-if?class=java.lang.Object&factor=0.5`)).body,
+  );
+  assert.equal(said.includes(why), !half.on_path && half.before_ns === half.after_ns, said);
+});
+
 test("the what-if slider shows what the command says", async () => {
   const page = await open(browser, `${url}0/#v=monitors`);
   assert.equal(await page.inputValue(".whatif select"), "java.lang.Object");

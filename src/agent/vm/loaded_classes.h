@@ -11,7 +11,7 @@
 
 struct loaded_classes {
     jint n, own; /* own: those of the agent that a question left out */
-    jclass *of; /* local references of the thread that requested them */
+    jclass *of;  /* local references of the thread that requested them */
     jvmtiEnv *ti;
     JNIEnv *jni;
 };

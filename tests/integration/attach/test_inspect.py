@@ -91,7 +91,7 @@ def test_classes_and_statics(jdk, jvmscope, program):
     arrays = [c["class"] for c in loaded["classes"] if c["class"].endswith("[]")]
     assert len(arrays) == loaded["arrays"] > 10
 
-    # `top` counts the same, which it did not say: 1249 classes, where this had 1525 with the arrays.
+    # `top` counts the same; it had 1249 classes where this had 1525, with the arrays.
     def counted():
         last = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", program.pid)
         return last["classes_loaded"] - last["classes_unloaded"]

@@ -396,3 +396,42 @@ def test_what_a_format_cannot_hold_is_refused_before(tmp_path):
                     r"|cannot be recorded into",
                     done.stderr,
                 ), (name, form, done.stderr)
+
+
+@pytest.mark.jdks(17)
+def test_waits_alone_give_no_stacks_which_is_reported_before(jdk, tmp_path):
+    """The program is not contended, so what shows stacks stays empty; whoever recorded heard of it
+    afterwards alone. The recording is kept, and what the hint names exists.
+    """
+    waiting = ("--threads", "--monitors", "--locks=java.lang.Object", "--deadlocks")
+    program = jdk.command("java", "-cp", lab.compiled("Busy"), "Busy", "1", "2")
+    for form in (".collapsed", ".pb.gz", ".otlp"):
+        for capture_of in waiting:
+            out = tmp_path / f"x{form}"
+            done = lab.jvmscope("run", capture_of, "-o", out, "--", *program)
+            lines = done.stderr.splitlines()
+            assert done.returncode == 1 and not out.exists(), (form, capture_of, done.stderr)
+            assert lines[0].startswith(
+                f"jvmscope: note: {out}: of what is recorded, this format shows waits for locks alone"
+            ), (form, capture_of, lines)
+            [kept] = [
+                re.match(
+                    r"jvmscope: the recording is still at: ([^:]+)(?:: see it with: (.*))?$", line
+                )
+                for line in lines
+                if "is still at" in line
+            ]
+            # A hint names this file and a command that shows it.
+            assert (kept[2] is None) == (capture_of == "--monitors"), lines
+            if kept[2]:
+                words = kept[2].split()
+                assert words[0] == "jvmscope" and words[-1] == kept[1], lines
+                shown = lab.jvmscope(*words[1:])
+                assert shown.returncode == 0 or "deadlocks" in words, (words, shown)
+            (tmp_path / kept[1]).unlink()
+        done = lab.jvmscope(
+            "run", "--threads", "--cpu", "-o", tmp_path / f"y{form}", "--", *program
+        )
+        assert (
+            done.returncode == 0 and "note: " not in done.stderr.split("lacks")[0][:60]
+        ), done.stderr

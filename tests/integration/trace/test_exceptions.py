@@ -593,7 +593,7 @@ def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
     for words in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "e.collapsed"]):
         done = lab.jvmscope(*words, out)
         assert done.returncode == 1 and done.stderr == (
-            f"jvmscope: {out}: holds no samples: nothing that --cpu, --alloc or --monitors record; see what it holds with: "
+            f"jvmscope: {out}: holds no samples: neither CPU samples nor allocations nor waits for locks (--cpu, --alloc, --monitors); see what it holds with: "
             f"jvmscope trace --exceptions {out}\n"
         ), done.stderr
     assert "Throws." in lab.output("trace", "--exceptions", out)
