@@ -60,7 +60,8 @@ static void print_head(const struct profile_view *v, const char *path)
     printf("%s: %s: %s", path, profile_metrics[v->metric].title,
            reading_format_weight(weight, v->metric, v->weight));
     if (series->interval_ns && profile_metrics[v->metric].unit == UNIT_SAMPLES)
-        printf(", one every %s: %s", format_duration(interval, series->interval_ns),
+        printf(", %s %s: %s", profile_kept(v) ? "each of" : "one every",
+               format_duration(interval, series->interval_ns),
                format_duration(time, v->weight * series->interval_ns));
     uint64_t span = profile_span(v->profile, &v->filter);
     if (span)
@@ -167,7 +168,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     for (size_t i = 0; i < MIN(n, limit); i++) {
         /* A note, or a line below the table, explains ~. */
         bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
-        rough += v->metric == PROFILE_ALLOCATION && ranks[i].self && ranks[i].few;
+        rough += v->metric != PROFILE_EXACT && ranks[i].self && ranks[i].few;
         snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
                  reading_format_weight(weight, v->metric, ranks[i].self));
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
@@ -379,6 +380,10 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     json_key_u64(j, "interval_ns", v->profile->series[v->metric].interval_ns);
     if (v->profile->series[v->metric].listed_only) {
         json_key_bool(j, "listed_only", true);
+    }
+    if (profile_kept(v)) {
+        json_key_u64(j, "samples", profile_kept(v));
+        json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
     }
     if (v->profile->series[v->metric].estimated) {
         json_key_u64(j, "samples", v->samples);

@@ -84,6 +84,20 @@ struct load_site_sum {
     uint32_t estimated, uncollected;
 };
 
+/* What the events of one sample have in common, besides their stack. */
+struct load_same {
+    int64_t start_ns;
+    uint64_t thread;
+};
+
+/* Samples that also stand for others (load_jfr_thinned.c). */
+struct load_thinned {
+    struct load_same of; /* the last one */
+    uint64_t run;        /* its weight so far */
+    uint64_t repeated;   /* the weight of all beyond one for each sample */
+    double squares;      /* the sum of their squared weights, less the sum of the weights */
+};
+
 struct reading {
     struct load *l;
     struct profile *p;
@@ -99,6 +113,10 @@ struct reading {
     struct sums sums[KINDS];
     struct load_queue queue; /* of samples of the sums of threads and cells */
     struct tally tallies[KINDS];
+    struct load_thinned thinned[KINDS];
+    /* the previous row that was a sample, with its node */
+    struct load_same last;
+    int64_t last_node;
     struct allocated allocated;
     bool ours;          /* our agent recorded, with sampled allocation */
     bool rests_count;   /* by the VM's version: as in struct profile; see read_vm() */
@@ -167,6 +185,18 @@ int load_wait_in_progress(struct reading *r, const struct rec_row *row) must_che
  * when all events are read. Returns 0 or a negative errno.
  */
 int load_open_waits(struct reading *r, int64_t end_ns) must_check;
+
+/* ---- load_jfr_thinned.c */
+
+/*
+ * Notes an event whose weight is more than 1, or (again) one of the same sample as the event before
+ * it.
+ */
+void load_thinned(struct reading *r, enum kind kind, const struct load_same *of, uint64_t weight,
+                  bool again);
+
+/* Sets what the samples of a metric, which are all read, say about their error. */
+void load_settle_thinned(const struct load_thinned *t, struct profile_series *series);
 
 /* ---- load_jfr_exact.c */
 

@@ -412,6 +412,9 @@ static int add_square(void *context, const struct profile_sample *s)
 double profile_standard_error(const struct profile_view *v)
 {
     struct squares squares = {v, 0};
+    double kept = v->profile->series[v->metric].kept_squares;
+    if (kept > 0)
+        return sqrt(kept * (double)v->weight);
     (void)profile_view_each(v, add_square, &squares);
     return sqrt(squares.sum);
 }

@@ -121,6 +121,11 @@ struct profile_series {
     uint64_t interval_ns; /* the requested sampling interval; 0: unknown */
     /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
+    /*
+     * of samples that were thinned: the number of samples, and the sum of their squared weights,
+     * for each unit of weight; 0: all samples are there
+     */
+    double kept_share, kept_squares;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
     bool untimed;     /* the file has no times of its samples */
     bool stated;      /* the file declares this metric, even if no stack has any of it */
@@ -428,6 +433,12 @@ enum { FEWEST_READINGS = 10 };
 
 /* The note of estimated bytes: COUNT_TEXT of the samples. */
 #define PROFILE_SAMPLES_NOTE "estimated from %s"
+
+/*
+ * Returns the number of samples that were kept of a view's thinned ones, which is approximate if
+ * the view is a part; 0 if none was left out, as in other metrics than CPU and elapsed time.
+ */
+uint64_t profile_kept(const struct profile_view *v);
 
 /*
  * Returns the number of readings on which the times of calls are based, or of samples on which

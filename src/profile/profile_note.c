@@ -75,9 +75,17 @@ uint64_t profile_readings_noted(struct str text)
     return readings;
 }
 
+uint64_t profile_kept(const struct profile_view *v)
+{
+    double n = v->profile->series[v->metric].kept_share * (double)v->weight;
+    return n > 0 ? MAX((uint64_t)(n + 0.5), UINT64_C(1)) : 0;
+}
+
 uint64_t profile_least_weight(const struct profile_view *v)
 {
     const struct profile_series *series = &v->profile->series[v->metric];
+    if (series->kept_share > 0)
+        return (uint64_t)(FEWEST_READINGS / series->kept_share);
     uint64_t readings = profile_readings(v->profile, v->metric), whole = 0;
     for (size_t i = 0; i < series->samples.len && readings; i++)
         whole += series->samples.data[i].weight;
@@ -204,6 +212,12 @@ size_t profile_note(const struct profile_view *v, struct buf *to)
                        "where many threads allocate little");
         }
         note_allocated(v, &n);
+    } else if (profile_kept(v)) {
+        buf_printf(to, PROFILE_SAMPLES_NOTE ", standard error at most %.0f %%",
+                   COUNT_TEXT(profile_kept(v), "samples"),
+                   100 * profile_standard_error(v) / (double)v->weight);
+        note_explain(&n);
+        buf_string(to, "the others were left out to stay within the budget");
     } else if (v->metric == PROFILE_ALLOCATION && p->sites.len) {
         note_sites(v, &n);
     }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples that stand for others: how many there really are, and how far their sums may be off. */
+#include "tests.h"
+
+#include "base/clock.h"
+#include "jfr/writer.h"
+#include "profile/load.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
+{
+    *ret = (struct jfr_method){.class.name = "C", .name = "m", .descriptor = "()V"};
+    return 0;
+}
+
+/* Writes n samples of two threads in turn, each of them as `weight` equal events. */
+static void make(char name[40], unsigned n, unsigned weight)
+{
+    struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
+    struct jfr_frame frame = {.method = 1, .type = JFR_FRAME_JIT};
+    struct jfr_writer *w;
+    strcpy(name, "test-load-thinned-XXXXXX");
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    uint64_t t0 = now_ns();
+    assert_int_equal(jfr_writer_open(&w, name, &options), 0);
+    uint64_t stack = jfr_trace(w, &frame, 1, false);
+    for (unsigned i = 0; i < n * weight; i++) {
+        struct jfr_event e;
+        unsigned sample = i / weight;
+        assert_true(jfr_begin(w, JFR_EXECUTION_SAMPLE, 0, &e));
+        jfr_put_time(&e, t0 + sample / 2 * 10 * NS_PER_MS); /* both threads at the same time */
+        jfr_put_long(&e, 1 + sample % 2);
+        jfr_put_long(&e, (int64_t)stack);
+        jfr_put_long(&e, 1);
+        jfr_commit(&e);
+    }
+    assert_int_equal(jfr_writer_close(w), 0);
+    jfr_writer_free(w);
+}
+
+static void check(unsigned n, unsigned weight, enum load_detail detail)
+{
+    _cleanup_(buf_release) struct buf why = BUF(1000);
+    char name[40];
+    struct profile *p;
+    struct profile_view v;
+    make(name, n, weight);
+    assert_int_equal(profile_load(&p, name, detail, NULL, &why, NULL, NULL), 0);
+    assert_int_equal(profile_view_init(&v, p, PROFILE_CPU, &(struct profile_filter){0}), 0);
+    assert_int_equal(v.weight, n * weight);
+    assert_int_equal(profile_kept(&v), weight > 1 ? n : 0);
+    /* a sample of weight w has the variance w^2 */
+    if (weight > 1)
+        assert_true(fabs(profile_standard_error(&v) / (weight * sqrt(n)) - 1) < 0.001);
+    assert_int_equal(profile_least_weight(&v), weight > 1 ? FEWEST_READINGS * weight : 0);
+    profile_view_release(&v);
+    profile_free(p);
+    unlink(name);
+}
+
+static void samples_that_stand_for_others_are_counted_once(void **state)
+{
+    for (int detail = LOAD_SAMPLES; detail <= LOAD_CELLS; detail++)
+        for (unsigned weight = 1; weight <= 16; weight *= 2) {
+            check(40, weight, (enum load_detail)detail);
+            check(3, weight, (enum load_detail)detail);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(samples_that_stand_for_others_are_counted_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
