@@ -43,6 +43,8 @@ static enum path_state state_of(const struct timeline *t, uint32_t state, uint32
         return PATH_LOCK;
     case TL_REACQUIRE:
         return PATH_REACQUIRE;
+    case TL_UNKNOWN:
+        return PATH_UNKNOWN;
     default:
         return timer ? PATH_TIMER : PATH_UNKNOWN;
     }
@@ -337,6 +339,8 @@ int critical_path_range(const struct timeline *t, const struct path_options *o, 
                         uint64_t *ret_to, uint32_t *ret_end)
 {
     struct path_options within = *o;
+    if (t->part_of)
+        return -ENODATA;
     if (!o->to || o->to > t->end_ns)
         within.to = t->part_of_time ? t->end_ns : 0;
     uint32_t end = end_node(t, &within);

@@ -84,6 +84,7 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
     case TL_CLASS_INIT:
         return CAUSE_CLASS_LOAD;
     case TL_DEAD:
+    case TL_UNKNOWN:
         return CAUSE_UNKNOWN;
     default:
         break;
@@ -425,6 +426,11 @@ int ledger_add_stretch(struct request_ledger *l, struct request_parts *p, uint32
                                 .ends = s->ends,
                                 .work = work};
     enum tl_kind kind = s->state == TL_NONE ? TL_RUN : tl_node(l->t, s->state).kind;
+    if (s->state == TL_NONE && thread != TL_NONE &&
+        l->t->threads[thread].flags & TL_THREAD_LEFT_OUT) {
+        part.cause = CAUSE_UNKNOWN;
+        return ledger_add_part(p, part);
+    }
     if (kind == TL_RUN) {
         part.node = s->ends != TL_NONE ? s->ends : s->state;
         part.ends = TL_NONE;

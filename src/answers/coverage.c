@@ -27,7 +27,7 @@ int coverage_read(struct coverage *c, const char *path, struct coverage_found *r
         return e;
     struct rec_info info;
     recording_info(r, &info);
-    ret->part = info.part;
+    ret->part = info.part_of;
     e = recording_select(r, wanted);
     struct rec_event event;
     while (e >= 0 && (e = recording_next(r, &event)) > 0) {

@@ -168,7 +168,7 @@ static void read_settings(struct recording *r, struct settings *ret)
     struct rec_info info;
     struct rec_event e;
     recording_info(r, &info);
-    ret->part = info.part;
+    ret->part = info.part_of;
     if (recording_select(r, wanted) < 0)
         return;
     while (recording_next(r, &e) > 0) {

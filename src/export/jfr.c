@@ -57,7 +57,8 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
     if (!time_part_has(&s->part, s->scope, e->start_ns, e->duration_ns) ||
         time_part_is_over(&s->part, s->scope, e))
         return false;
-    if (s->scope == SCOPE_STATE || s->scope == SCOPE_OF_SUMS)
+    bool of_thread = strcmp(s->type->name, "jvmscope.ThreadObject") == 0;
+    if ((s->scope == SCOPE_STATE && !of_thread) || s->scope == SCOPE_OF_SUMS)
         return true;
     if (s->scope == SCOPE_TIME)
         return true;
@@ -70,7 +71,8 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
         if (!name || !pattern_match(f->thread, name, strlen(name)))
             return false;
     }
-    return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
+    return !f->class_name || of_thread ||
+           stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -295,6 +297,8 @@ static void set_span(const struct selecting *s, uint8_t *head)
     const struct profile_filter *f = &s->source->filter;
     if (f->thread || f->class_name)
         head[HEAD_FEATURES] |= JFR_PART_OF_SELECTION;
+    if (f->class_name)
+        head[HEAD_FEATURES] |= JFR_PART_OF_CLASSES;
     uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
     if (!f->from_ns && (!f->to_ns || f->to_ns > whole))
         return;

@@ -34,7 +34,7 @@ int thread_slices(const struct timeline *t, const struct slice_visitor *v)
         uint32_t before = open[n.thread];
         if (r == 0 && before != TL_NONE)
             r = v->slice(v->context, before, tl_node(t, before).time, n.time, (uint32_t)i);
-        open[n.thread] = n.kind == TL_DEAD ? TL_NONE : (uint32_t)i;
+        open[n.thread] = n.kind == TL_DEAD || n.kind == TL_UNKNOWN ? TL_NONE : (uint32_t)i;
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         if (open[i] != TL_NONE)

@@ -13,7 +13,7 @@ struct slice_visitor {
     void *context;
     /*
      * The state of node `state` lasts from start to end. `end_node` ends it; TL_NONE means the end
-     * of the recording. Ended threads have no slices.
+     * of the recording. Ended threads have no slices, nor has a time of which nothing is known.
      */
     int (*slice)(void *context, uint32_t state, uint64_t start, uint64_t end, uint32_t end_node);
     /* Interaction number id goes from node `waker` to node `woken`. */

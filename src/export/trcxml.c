@@ -102,10 +102,13 @@ static void thread_start(struct trcxml *x, uint32_t n)
     attribute(x, "threadName", tl_string(x->t, t->name));
     attribute_id(x, "collationValue", thread);
     fputs(" traceIdRef=\"1\"", x->out);
-    const char *kind = tl_node(x->t, n).flags & TL_FIRST ? "existing" : NULL;
-    if (t->flags & TL_THREAD_DAEMON)
-        kind = kind ? "existing daemon" : "daemon";
-    put_annotations(x, "threadStart", t->object, TL_NONE, kind);
+    char kind[64];
+    snprintf(kind, sizeof(kind), "%s%s%s", tl_node(x->t, n).flags & TL_FIRST ? " existing" : "",
+             t->flags & TL_THREAD_DAEMON ? " daemon" : "",
+             t->flags & TL_THREAD_LEFT_OUT ? " left-out"
+             : x->t->part_of               ? " part"
+                                           : "");
+    put_annotations(x, "threadStart", t->object, TL_NONE, *kind ? kind + 1 : NULL);
 }
 
 static void begin_of(struct trcxml *x, const char *element, const char *id_name, uint32_t n)
@@ -188,6 +191,8 @@ static void put_node(struct trcxml *x, uint32_t n)
     const struct tl_context *c = tl_context_of(x->t, n);
     if (node.prev == TL_NONE)
         thread_start(x, n);
+    if (x->t->threads[node.thread].flags & TL_THREAD_LEFT_OUT)
+        return;
     bool first = node.prev == TL_NONE || !(tl_node(x->t, node.prev).flags & TL_BLOCKED);
     switch ((enum tl_kind)node.kind) {
     case TL_RUN:
@@ -236,6 +241,11 @@ static int export_trcxml(const struct export_source *s, FILE *out, struct buf *w
     int r = thread_slices_load(&t, s->path, why);
     if (r < 0)
         return r;
+    if (t->part_of & TL_PART_OF_CLASSES) {
+        buf_string(why, "this part of a recording has only the events of some classes, and the "
+                        "format has no place for what is unknown");
+        return -ENODATA;
+    }
     struct trcxml x = {t, out};
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n", out);
     for (size_t i = 0; i < t->n_nodes; i++)

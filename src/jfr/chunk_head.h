@@ -30,7 +30,8 @@ enum {
      * have ended after it
      */
     JFR_PART_OF_TIME = 8,
-    JFR_PART_OF_SELECTION = 16 /* events of only some threads or classes of a recording */
+    JFR_PART_OF_SELECTION = 16, /* events of only some threads or classes of a recording */
+    JFR_PART_OF_CLASSES = 32    /* of only those with a class in their stacks */
 };
 
 static inline uint64_t chunk_big_endian(const uint8_t *at)

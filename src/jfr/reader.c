@@ -170,8 +170,7 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     k->compressed = flags & JFR_COMPRESSED;
     k->final = flags & JFR_FINAL;
     k->part_of_ring = flags & JFR_PART_OF_RING;
-    k->part_of_time = flags & JFR_PART_OF_TIME;
-    k->part_of_selection = flags & JFR_PART_OF_SELECTION;
+    k->part_of = flags & (JFR_PART_OF_TIME | JFR_PART_OF_SELECTION | JFR_PART_OF_CLASSES);
     k->ns_per_tick = hz && hz != 1000000000 ? 1e9 / (double)hz : 1.0;
     k->cut = size > left || size < JFR_CHUNK_HEAD;
     k->end = at + (k->cut ? left : size);
@@ -225,8 +224,8 @@ static int find_chunks(struct recording *r, const char **ret_why)
             return ret;
         }
         r->info.cut = r->info.cut || k->cut;
-        r->info.part_of_time = r->info.part_of_time || k->part_of_time;
-        r->info.part = r->info.part || k->part_of_time || k->part_of_selection;
+        r->info.part_of |= k->part_of;
+        r->info.part_of_time = r->info.part_of & JFR_PART_OF_TIME;
         if (k->cut)
             recording_damage(
                 r, r->data + r->len,

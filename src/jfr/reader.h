@@ -117,7 +117,7 @@ struct rec_info {
     /* It is a part of a ring (jfr/ring.h), so it contains events that began before start_ns. */
     bool part_of_ring;
     bool part_of_time;   /* a part of a recording, whose events can end after end_ns */
-    bool part;           /* a part of a recording, by time, threads or classes */
+    unsigned part_of;    /* JFR_PART_OF_... (jfr/chunk_head.h), except that of a ring; 0: no part */
     uint64_t unresolved; /* the number of ids looked up that their chunk does not define */
 };
 

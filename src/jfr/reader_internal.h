@@ -125,7 +125,8 @@ struct rec_chunk {
     size_t index;
     const uint8_t *start, *end; /* end of the bytes that exist */
     bool cut;                   /* the header gives a larger size */
-    bool compressed, final, part_of_ring, part_of_time, part_of_selection;
+    bool compressed, final, part_of_ring;
+    unsigned part_of; /* JFR_PART_OF_..., except that of a ring */
     int64_t start_ns, duration_ns, start_ticks;
     double ns_per_tick;
     uint64_t metadata, constants; /* offsets in the chunk */

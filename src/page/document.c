@@ -16,7 +16,8 @@
 bool page_has_threads(const struct timeline *t)
 {
     for (size_t i = 0; i < t->n_nodes; i++) {
-        if (tl_node(t, (uint32_t)i).kind != TL_RUN && tl_node(t, (uint32_t)i).kind != TL_DEAD)
+        enum tl_kind kind = tl_node(t, (uint32_t)i).kind;
+        if (kind != TL_RUN && kind != TL_DEAD && kind != TL_UNKNOWN)
             return true;
     }
     return false;

@@ -450,6 +450,7 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
     json_key_u64(j, "owner_unknown", t->owners_unknown);
     json_key_u64(j, "waiting_for_locks", deadlocks_waiting_for_locks(t));
     json_key_bool(j, "exact", t->instrumented == 1);
+    json_key_bool(j, "part", t->part_of);
     names_json(j, "kinds", kind_name, TL_KINDS);
     names_json(j, "edges", edge_name, TL_EDGES);
     names_json(j, "path_states", state_name, PATH_STATES);
@@ -467,8 +468,8 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
     if (r == 0)
         r = path_json(j, &path, &ran, served);
     path_samples_release(&ran);
-    if (r == -ENOENT)
-        r = 0; /* no state ends here */
+    if (r == -ENOENT || r == -ENODATA)
+        r = 0; /* no state ends here, or what others did is not in this part */
     if (r == 0 && !served)
         r = changes_json(j, t, &path);
     critical_path_release(&path);

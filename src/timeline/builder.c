@@ -243,6 +243,11 @@ int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t to
     return vec_push(&b->throttled, ((struct throttled){time_ns, total_ns}));
 }
 
+void timeline_part_of(struct timeline_builder *b, unsigned part_of)
+{
+    b->part_of = part_of;
+}
+
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns)
 {
     b->origin = clock_ns;
@@ -345,7 +350,8 @@ int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_k
     if (unlikely(full) && timeline_nodes_room(b) < 0)
         return -ENOMEM;
     struct tl_thread *t = &b->threads.data[thread];
-    uint32_t flags = tl_is_state(kind) && kind != TL_RUN && kind != TL_DEAD ? TL_BLOCKED : 0;
+    bool blocked = tl_is_state(kind) && kind != TL_RUN && kind != TL_DEAD && kind != TL_UNKNOWN;
+    uint32_t flags = blocked ? TL_BLOCKED : 0;
     if (!tl_is_state(kind) && t->last != TL_NONE)
         flags = timeline_node(b, t->last).flags & TL_BLOCKED;
     uint32_t number = (uint32_t)b->n_nodes++;
@@ -440,7 +446,10 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
 {
     if (b->threads.data[thread].first != TL_NONE)
         return 0;
-    int64_t n = timeline_node_with(b, thread, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
+    bool left_out = b->part_of & TL_PART_OF_THREADS && thread != b->acting;
+    b->activity.data[thread].left_out = left_out;
+    int64_t n =
+        timeline_node_with(b, thread, left_out ? TL_UNKNOWN : TL_RUN, TL_NONE, TL_NONE, TL_NONE);
     if (n < 0)
         return (int)n;
     if (b->activity.data[thread].starter == TL_NONE)
@@ -587,6 +596,19 @@ static void delays_settle(struct timeline_builder *b)
     join_delays(b);
 }
 
+/* Marks the threads that the part lacks, and what is unknown of the others. */
+static void part_settle(struct timeline_builder *b, struct timeline *t)
+{
+    t->part_of = b->part_of;
+    for (size_t i = 0; b->part_of & TL_PART_OF_THREADS && i < b->threads.len; i++)
+        if (b->activity.data[i].left_out || b->threads.data[i].first == TL_NONE)
+            b->threads.data[i].flags |= TL_THREAD_LEFT_OUT;
+    uint16_t *shapes = (uint16_t *)t->shapes;
+    for (size_t i = 0; b->part_of & TL_PART_OF_CLASSES && i < t->n_shapes; i++)
+        if ((shapes[i] & 0xff) == TL_RUN)
+            shapes[i] = (uint16_t)(shapes[i] | TL_UNKNOWN);
+}
+
 static int strings_settle(struct timeline_builder *b, struct timeline *t)
 {
     size_t bytes = 0;
@@ -640,6 +662,7 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
         if (!b->activity.data[i].ended)
             b->threads.data[i].end_ns = b->now;
     }
+    part_settle(b, t);
     t->origin_ns = b->origin;
     t->start_epoch = b->epoch;
     t->end_ns = b->now;

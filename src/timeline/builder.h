@@ -125,6 +125,11 @@ void timeline_unlock(struct timeline_builder *b);
  */
 int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
 /*
+ * States that the events are those of a part (TL_PART_OF_...); call it before the first event. A
+ * thread without events of its own then has no states.
+ */
+void timeline_part_of(struct timeline_builder *b, unsigned part_of);
+/*
  * Sets the clock's reading at time 0, and the time since 1970 at that moment; call it before the
  * first event. By default the first event is at time 0.
  */

@@ -147,9 +147,11 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
          * ended.
          */
         b->activity.data[e->other].carried = (uint32_t)n;
-        int64_t ongoing = b->activity.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
+        bool unseen = timeline_thread_seen(b, e->other) < 0;
+        enum tl_kind carrier = b->activity.data[e->other].left_out ? TL_UNKNOWN : TL_RUN;
+        int64_t ongoing = b->activity.data[e->other].depth || unseen
                               ? 0
-                              : timeline_node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
+                              : timeline_node_with(b, e->other, carrier, TL_NONE, TL_NONE, TL_NONE);
         if (ongoing < 0)
             return (int)ongoing;
         if (ongoing > 0)
@@ -206,6 +208,16 @@ static int on_hold(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
+/* A thread that other threads' events named has an event of its own, so it was not left out. */
+static void continue_known(struct timeline_builder *b, uint32_t thread)
+{
+    uint32_t n = b->threads.data[thread].last;
+    for (; n != TL_NONE; n = timeline_node(b, n).prev)
+        if (timeline_node(b, n).kind == TL_UNKNOWN)
+            timeline_node_edit(b, n)->kind = TL_RUN;
+    b->activity.data[thread].left_out = false;
+}
+
 int timeline_add(struct timeline_builder *b, const struct tl_event *e)
 {
     if (!b->started)
@@ -216,6 +228,9 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     b->now = MAX(b->now, time);
     if (b->activity.data[e->thread].ended && e->kind != TLE_THREAD_END)
         return 0; /* the VM's own work after the end of the thread */
+    b->acting = e->thread;
+    if (unlikely(b->activity.data[e->thread].left_out))
+        continue_known(b, e->thread);
     bool seen = e->kind == TLE_THREAD_START || b->threads.data[e->thread].first != TL_NONE;
     int r = likely(seen) ? 0 : timeline_thread_seen(b, e->thread);
     int64_t n = 0;

@@ -25,7 +25,7 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 27
+#define VERSION 28
 
 struct index_header {
     uint32_t magic, version;
@@ -34,7 +34,7 @@ struct index_header {
     uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
     uint32_t instrumented, deadlocks, unsampled, owners_unknown, vm_version, part_of_time;
-    uint32_t uncounted, spare;
+    uint32_t uncounted, part_of;
 
     struct {
         uint64_t offset, n;
@@ -91,7 +91,8 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .owners_unknown = t->owners_unknown,
                              .vm_version = t->vm_version,
                              .part_of_time = t->part_of_time,
-                             .uncounted = t->uncounted};
+                             .uncounted = t->uncounted,
+                             .part_of = t->part_of};
     return h;
 }
 
@@ -471,6 +472,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->owners_unknown = h->owners_unknown;
     t->vm_version = h->vm_version;
     t->part_of_time = h->part_of_time;
+    t->part_of = h->part_of;
     /* its arrays are part of the file from here on, and are not freed one by one */
     t->mapped = (void *)m.data;
     t->mapped_len = m.len;

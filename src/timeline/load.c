@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "jfr/chunk_head.h"
 #include "timeline/fields.h"
 #include "timeline/index.h"
 #include "timeline/load_events.h"
@@ -230,6 +231,9 @@ static int read_recording(struct timeline **ret, const char *path, uint64_t stre
     l.earlier = part_of_time ? &span : NULL;
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
+    if (r == 0)
+        timeline_part_of(l.b, (info.part_of & JFR_PART_OF_SELECTION ? TL_PART_OF_THREADS : 0) |
+                                  (info.part_of & JFR_PART_OF_CLASSES ? TL_PART_OF_CLASSES : 0));
     if (r == 0 && index)
         r = timeline_nodes_in(l.b, index);
     if (r == 0 && info.bytes < streamed_from)

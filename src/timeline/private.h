@@ -45,6 +45,7 @@ struct activity {
     uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
     uint8_t hidden; /* how many of these exceed NESTING */
     bool ended;
+    bool left_out; /* other threads' events alone have named it so far (TL_PART_OF_THREADS) */
 
     struct {
         uint8_t kind;
@@ -114,7 +115,9 @@ struct timeline_builder {
     uint32_t last_ended; /* thread, or TL_NONE */
     uint32_t last_user;  /* the last to end of the threads for which the VM waits at its end */
     uint32_t destroyer;  /* the thread that waits for these threads, or TL_NONE */
+    uint32_t acting;     /* the thread of the current event */
     uint64_t unbound;
+    unsigned part_of; /* TL_PART_OF_... */
     bool started;
     bool shared; /* two threads use it (timeline_share) */
     /*

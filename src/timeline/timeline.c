@@ -23,6 +23,7 @@ static const struct {
     [TL_PREEMPTED] = {"preempted", "TRCThreadPreemptedEvent"},
     [TL_UNMOUNTED] = {"unmounted", "TRCThreadUnmountedEvent"},
     [TL_CLASS_INIT] = {"class-init", "TRCThreadWaitingForClassEvent"},
+    [TL_UNKNOWN] = {"unknown", "TRCThreadUnknownEvent"},
     [TL_TIMEOUT] = {"timeout", "TRCThreadWaitTimeoutExceedEvent"},
     [TL_STARTS] = {"starts", "TRCThreadStartsThreadEvent"},
     [TL_HANDOFF] = {"handoff", "TRCThreadHandoffLockEvent"},

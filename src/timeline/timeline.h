@@ -29,6 +29,7 @@ enum tl_kind {
     TL_PREEMPTED,   /* ready to run, without a processor */
     TL_UNMOUNTED,   /* a virtual thread that is ready, without a carrier */
     TL_CLASS_INIT,  /* waits while another thread initializes a class */
+    TL_UNKNOWN,     /* what the thread did is not in this part of a recording */
     /* Instants: the thread's state continues. */
     TL_TIMEOUT,    /* TRCThreadWaitTimeoutExceedEvent */
     TL_STARTS,     /* TRCThreadStartsThreadEvent; other: the thread started */
@@ -73,6 +74,8 @@ struct tl_context {
 #define TL_THREAD_VIRTUAL 1
 #define TL_THREAD_DAEMON  2
 #define TL_THREAD_SYSTEM  4 /* a thread of the VM itself: not part of the program */
+/* a thread that `convert --thread` left out: only other threads' events name it */
+#define TL_THREAD_LEFT_OUT 8
 
 struct tl_thread {
     uint64_t id; /* java.lang.Thread's id */
@@ -187,6 +190,10 @@ struct tl_unsure {
 
 enum { TL_SHAPES = 1 << TL_SHAPE_BITS };
 
+/* Of what a recording is a part, apart from time. */
+#define TL_PART_OF_THREADS 1 /* other threads have no states */
+#define TL_PART_OF_CLASSES 2 /* what threads did between their waits is unknown */
+
 struct timeline {
     size_t n_nodes;
     uint64_t origin_ns;   /* the recording's clock at time 0 */
@@ -219,6 +226,7 @@ struct timeline {
     uint32_t part_of_time;
     /* 1: the system did not let the agent read how long threads had no processor */
     uint32_t uncounted;
+    uint32_t part_of; /* TL_PART_OF_...; not 0: nothing can be traced from thread to thread */
 #define TL_FIELD_(type, name) \
     const type *name;         \
     size_t n_##name;

@@ -169,6 +169,10 @@ static void annotation(struct parser *p, const XML_Char **e)
     } else if (strcmp(name, "kind") == 0) {
         p->unpark = strcmp(value, "unpark") == 0;
         p->existing = strstr(value, "existing") != NULL;
+        bool left_out = p->is_start && strstr(value, "left-out");
+        if (left_out || (p->is_start && strstr(value, "part")))
+            timeline_part_of(p->b, TL_PART_OF_THREADS);
+        p->any = !left_out;
         if (strstr(value, "daemon"))
             timeline_thread_at(p->b, p->now.thread)->flags |= TL_THREAD_DAEMON;
         if (strcmp(value, "park") == 0)

@@ -148,7 +148,11 @@ export function PathSummary({
   if (!path)
     return (
       <aside class="details">
-        <p class="dim">{file} holds no critical path: nothing ends in it.</p>
+        <p class="dim">
+          {json.part
+            ? `${file} is a part of a recording without what other threads did, so that there is no critical path.`
+            : `${file} holds no critical path: nothing ends in it.`}
+        </p>
       </aside>
     );
   const rows = path.states

@@ -38,6 +38,7 @@ export const stateColours: Record<string, [string, string]> = {
   throttled: ["#d98880", "#8e3b33"],
   unmounted: ["#e3d5c0", "#5c5040"],
   "class-init": ["#c7b08a", "#7d6a45"],
+  unknown: ["#e4e4e4", "#333333"],
 };
 
 export const stateTitles: Record<string, string> = {
@@ -55,6 +56,7 @@ export const stateTitles: Record<string, string> = {
   throttled: "ready, the container was out of CPU",
   unmounted: "virtual, no carrier",
   "class-init": "waiting for a class's initialization",
+  unknown: "not in this part of the recording",
   timeout: "a wait's time ran out",
   starts: "starts a thread",
   handoff: "hands a lock over",

@@ -12,6 +12,7 @@ export interface TimelineJson {
   owner_unknown: number; // threads that wait at the end for a monitor whose owner is unknown
   waiting_for_locks: number; // those that wait for a lock of java.util.concurrent
   exact: boolean;
+  part: boolean; // events of only some threads or classes of a recording
   served: boolean;
   n_nodes: number;
   kinds: string[];

@@ -79,12 +79,14 @@ static uint64_t span_of(const struct thread_view *v)
 static bool was_alive(const struct thread_view *v, size_t thread)
 {
     const struct tl_thread *t = &v->t->threads[thread];
-    return t->first != TL_NONE && t->end_ns >= v->options->from_ns && t->start_ns <= end_of(v);
+    return t->first != TL_NONE && !(t->flags & TL_THREAD_LEFT_OUT) &&
+           t->end_ns >= v->options->from_ns && t->start_ns <= end_of(v);
 }
 
 static uint64_t threads_in_part(const struct thread_view *v)
 {
-    bool whole = !v->options->from_ns && end_of(v) == v->t->end_ns && !v->t->part_of_time;
+    bool whole =
+        !v->options->from_ns && end_of(v) == v->t->end_ns && !v->t->part_of_time && !v->t->part_of;
     uint64_t n = 0;
     for (size_t i = 0; i < v->t->n_threads; i++)
         n += v->threads[i] && (whole || was_alive(v, i));
@@ -174,6 +176,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
         json_null(&j);
     else
         json_bool(&j, v->t->instrumented);
+    threads_json_part(&j, v->t);
     json_key_u64(&j, "waits_over_1ms", s->intervals);
     json_key_u64(&j, "with_cause", s->caused);
     json_key_u64(&j, "inferred", s->inferred);
@@ -419,8 +422,16 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
         json_key_u64(&j, "threads", row->threads);
         const struct tl_share *share = gains_share(g, v, row->class);
         uint64_t ns = share ? share->ns : 0;
-        json_key_u64(&j, "path_ns", ns);
-        json_key_double(&j, "path_share", g->path.length ? (double)ns / (double)g->path.length : 0);
+        if (v->t->part_of) {
+            json_key(&j, "path_ns");
+            json_null(&j);
+            json_key(&j, "path_share");
+            json_null(&j);
+        } else {
+            json_key_u64(&j, "path_ns", ns);
+            json_key_double(&j, "path_share",
+                            g->path.length ? (double)ns / (double)g->path.length : 0);
+        }
         json_key_object(&j, "gain_ns");
 
         static const struct {
@@ -444,6 +455,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     json_key_u64(&j, "back", s->back);
     json_key_u64(&j, "back_ns", s->back_ns);
     json_key_u64(&j, "shorter", s->shorter);
+    threads_json_part(&j, v->t);
     json_key(&j, "holds");
     json_holds(v, &j, &g->holds);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
@@ -513,7 +525,7 @@ static void print_holds(struct thread_view *v, const struct hold_table *holds, s
 static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                           const struct gains *g, size_t limit)
 {
-    char blocked[24], waited[24], halved[24];
+    char blocked[24], waited[24], halved[24], of_path[24];
     bool any_unsure = false;
     printf("Classes\n  blocks        time     waits        time  of path  if halved  class\n");
     for (size_t i = 0; i < MIN(s->classes.len, limit); i++) {
@@ -524,10 +536,14 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         uint64_t less = ns && i < GAIN_ROWS ? gains_if(g, share, 0.5, &unsure) : 0;
         any_unsure |= unsure;
         const struct tl_unowned *unknown = gains_unknown(g, v, row->class);
-        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s%s\n", row->block.count,
+        if (v->t->part_of)
+            snprintf(of_path, sizeof(of_path), "-");
+        else
+            snprintf(of_path, sizeof(of_path), "%.1f %%",
+                     g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0);
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %7s  %9s  %s%s%s\n", row->block.count,
                format_duration(blocked, row->block.total_ns), row->wait.count,
-               format_duration(waited, row->wait.total_ns),
-               g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
+               format_duration(waited, row->wait.total_ns), of_path,
                less ? format_duration(halved, less) : "-", tl_string(v->t, row->class),
                thread_view_is_unknown(&g->view, unknown) ? " (owner unknown)" : "",
                unsure ? " (inferred)" : "");

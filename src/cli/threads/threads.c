@@ -204,6 +204,11 @@ static int view_open(struct thread_view *ret, const struct thread_options *o, co
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
+    if (by_path && v.t->part_of) {
+        r = thread_view_no_path(&v, "cannot follow who waited for whom", -ENODATA);
+        thread_view_release(&v);
+        return r;
+    }
     if (!v.t->n_nodes) /* perhaps because it was cut */
         losses_report_known(path, losses_of_threads, true);
     int status = v.t->n_nodes || (v.separate && v.t->n_threads)
@@ -254,8 +259,26 @@ void thread_view_print_shorter(const struct thread_view *v, uint64_t shorter)
         print_shorter(shorter, "waits", v->options->min_ns);
 }
 
+/* What a part of a recording lacks. */
+static const char *part_lacks(const struct timeline *t)
+{
+    return t->part_of & TL_PART_OF_CLASSES
+               ? "this part of a recording has only the events of some classes (--class)"
+               : "what other threads did is not in this part of a recording (--thread)";
+}
+
+void threads_json_part(struct json *j, const struct timeline *t)
+{
+    json_key_string(j, "part_of",
+                    t->part_of & TL_PART_OF_CLASSES   ? "classes"
+                    : t->part_of & TL_PART_OF_THREADS ? "threads"
+                                                      : NULL);
+}
+
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)
 {
+    if (r == -ENODATA)
+        return complain(v->path, what, part_lacks(v->t));
     return r == -ENOENT ? complain(v->path, what, "nothing lies between --from and --to")
                         : complain_errno(v->path, what, r);
 }
@@ -357,6 +380,8 @@ static int show_file(const char *path, const struct thread_options *options,
         if ((status = view_open(&v, options, path, by_path, checks)))
             return status;
         status = show(&v);
+        if (status == 0 && v.t->part_of)
+            complain(path, "a part", part_lacks(v.t));
         cut_at = v.t->cut_at;
         lost = v.t->lost_any;
         thread_view_release(&v);

@@ -96,6 +96,8 @@ void thread_view_print_unknown(const struct thread_view *v, const struct unknown
  */
 void threads_json_unknown_owners(struct json *j, const struct tl_unowned *row);
 
+/* Writes of what the recording is a part, or null, as the member "part_of" of the open object. */
+void threads_json_part(struct json *j, const struct timeline *t);
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void threads_json_frames(struct json *j, const struct timeline *t, uint32_t stack);
 /* Writes n frames, from number `first` on, like threads_json_frames. */

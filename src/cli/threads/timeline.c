@@ -356,6 +356,7 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const st
     }
     json_end_array(&j);
     json_key_u64(&j, "shorter", w->shorter);
+    threads_json_part(&j, t);
     losses_json_of_file(v->path, losses_of_threads, t->lost_any || t->cut_at, &j);
     json_end_object(&j);
     return r < 0 ? complain_errno(NULL, "cannot write", r) : threads_json_print(&b);
