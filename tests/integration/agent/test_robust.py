@@ -144,13 +144,14 @@ def test_attach_in_the_middle(jdk, tmp_path, record_property):
             lab.use_cpu(process, 1)
             done = lab.jvmscope("stop", "-o", tmp_path / name, process.pid)
             assert done.returncode == 0, done.stderr
-            used = (
-                lab.read_json("report", "--json", tmp_path / name)["samples"]["cpu_time_ns"]["java"]
-                / 1e9
-            )
-            ratio = events(tmp_path / name) / (used / 0.010)
+            samples = lab.read_json("report", "--json", tmp_path / name)["samples"]
+            used = samples["cpu_time_ns"]["java"] / 1e9
+            # One event may stand for several samples: the kernel sends a signal only to a thread
+            # that runs at its tick, and 200 threads share the processors.
+            ratio = samples["total"] / (used / 0.010)
             record_property(name, f"{ratio:.2f} of the samples expected, of {used:.2f} s")
-            assert used > 0.5 and 0.8 <= ratio <= 1.2
+            assert used > 0.5 and 0.8 <= ratio <= 1.2, (used, samples["total"])
+            assert 0 < events(tmp_path / name) <= samples["total"]
         assert process.poll() is None
     finally:
         process.kill()
