@@ -70,10 +70,10 @@ static void see_end(struct measured *m, uint64_t end_ns)
         ;
 }
 
-uint64_t alarm_take_longest(struct measured *m)
+uint64_t alarm_take_longest(const struct trigger_test *t, struct measured *m)
 {
     uint64_t ns = atomic_exchange(&m->longest_ns, 0);
-    if (ns)
+    if (ns && logic_compare(t->op, (double)ns, t->limit))
         atomic_store(&m->taken_until_ns, atomic_load(&m->until_ns));
     return ns;
 }

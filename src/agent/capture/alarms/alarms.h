@@ -19,7 +19,7 @@ void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ong
 /*
  * Report that the VM stood still from start_ns on for ns: the first for a collection, the second
  * for any reason. operation may be NULL. The triggers measure stops as well; the second report of a
- * stop is ignored if they have acted on the first.
+ * stop is ignored if a test held for the first.
  */
 void alarm_pause(uint64_t start_ns, uint64_t ns);
 void alarm_safepoint(const char *operation, uint64_t start_ns, uint64_t ns);
@@ -30,8 +30,11 @@ void alarm_safepoint(const char *operation, uint64_t start_ns, uint64_t ns);
  * test of a measure.
  */
 void alarm_stop(enum measure measure, uint64_t start_ns, uint64_t end_ns, uint64_t ns);
-/* Returns the longest time since the last call, of which later reports of the same are ignored. */
-uint64_t alarm_take_longest(struct measured *m);
+/*
+ * Returns the longest time since the last call. If the test holds for it, later reports of the same
+ * stops are ignored.
+ */
+uint64_t alarm_take_longest(const struct trigger_test *t, struct measured *m);
 /* Calls f for each test of a measure in the triggers that are active. */
 void alarm_each_test(enum measure measure,
                      void (*f)(const struct trigger_test *t, struct measured *m, void *context),

@@ -285,7 +285,7 @@ static bool measure(struct trigger *t, int number, uint64_t now)
     case MEASURE_REQUEST:
     case MEASURE_PAUSE:
     case MEASURE_SAFEPOINT:
-        m->value = (double)alarm_take_longest(m);
+        m->value = (double)alarm_take_longest(test, m);
         break;
     case MEASURE_PERCENTILE:
         m->value = measure_latencies(test, m->latencies, now);
