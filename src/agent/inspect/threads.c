@@ -41,7 +41,7 @@ jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id)
 {
     jint n = 0;
     jthread *all = NULL, found = NULL;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &all) != JVMTI_ERROR_NONE)
         return NULL;
     for (jint k = 0; k < n; k++) {
         if (!found && shown_thread_java_id(i->jni, all[k]) == java_id)

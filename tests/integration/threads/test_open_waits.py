@@ -133,3 +133,85 @@ def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
     finally:
         process.kill()
         process.communicate()
+
+
+def re_entering(jdk, out, kind="platform"):
+    """Attaches while the threads of ReEntering wait to get their monitor back, lets them have it,
+    and stops 2 s later. Returns what `stop` said and for how many ms main held the monitor.
+    """
+    process = jdk.start_java(
+        "ReEntering",
+        kind,
+        jvm=["-Djdk.virtualThreadScheduler.parallelism=6"] if kind == "virtual" else [],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = lab.jvmscope("attach", "--monitors", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        process.stdin.write("\n")
+        process.stdin.flush()
+        left, ms = process.stdout.readline().split()
+        assert left == "left"
+        time.sleep(2)
+        done = lab.jvmscope("stop", process.pid)
+        assert done.returncode == 0, done.stderr
+        return done.stdout + done.stderr, int(ms)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_thread_that_has_its_monitor_back_is_not_blocked_in_monitor_time(jdk, tmp_path):
+    """No event of the VM shows that a thread has got its monitor back after Object.wait."""
+    said, _ = re_entering(jdk, tmp_path / "o.hprof.txt")
+    assert "MONITOR TIME lacks" not in said, said
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("kind", ["platform", "virtual"])
+def test_a_thread_that_has_its_monitor_back_is_not_blocked_in_a_recording(jdk, kind, tmp_path):
+    if kind == "virtual" and int(jdk.version) < 21:
+        pytest.skip("has no virtual threads")
+    out = tmp_path / "o.jfr"
+    _, ms = re_entering(jdk, out, kind)
+    # The ends of the waits are seen within some 0.2 s.
+    assert sum(locks(out).values()) <= 2 * (ms + 300)
+    assert sum(monitors(out).values()) <= 2 * (ms + 300)
+
+
+@pytest.mark.jdks(8, 25)
+def test_monitor_time_of_several_dumps_adds_up(jdk, tmp_path):
+    """A wait that goes on counts once, and each dump has the time since the one before."""
+    out = tmp_path / "o.hprof.txt"
+    process = jdk.start_java(
+        "OpenBlocks",
+        *("platform", 0, 0),
+        jvm=[jdk.agent(f"monitor=y,cutoff=0,file={out}")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(2):
+            time.sleep(1)
+            done = lab.jvmscope("dump", process.pid)
+            assert done.returncode == 0, done.stderr
+        time.sleep(1)
+        truth, _ = process.communicate(timeout=60)
+        after = time.time() * 1000
+    finally:
+        process.kill()
+        process.communicate()
+    _, _, least, most, at = map(int, truth.split())
+    text = hproftext.Text(out)
+    tables, totals = text.ranked["MONITOR TIME"], text.totals["MONITOR TIME"]
+    held = [
+        [r for r in rows if text.traces[r.trace][0][0] == HELD and r.name.startswith("OpenBlocks")]
+        for rows in tables
+    ]
+    assert [sum(r.count for r in rows) for rows in held] == [2, 0, 0], tables
+    ms = [sum(r.self / 100 * total for r in rows) for rows, total in zip(held, totals)]
+    assert min(ms) >= 1900 and least - 20 <= sum(ms) <= most + 2 * (after - at) + 6, (ms, truth)

@@ -50,6 +50,7 @@ struct activity {
     _Atomic uint32_t site; /* site + 1; 0: none */
     /* It was blocked when the recording began; its site is known when it has the monitor. */
     _Atomic bool early;
+    jweak thread; /* if it was blocked then */
     uint64_t wait_ns;
 };
 
@@ -112,7 +113,11 @@ static void stop(struct session *s, JNIEnv *jni)
 
 static void release(struct session *s)
 {
+    JNIEnv *jni = vm_jni();
     monitors.on = false;
+    for (uint32_t i = 0; monitors.activity && jni && i < threads_used(); i++)
+        if (monitors.activity[i].thread)
+            (*jni)->DeleteWeakGlobalRef(jni, monitors.activity[i].thread);
     free(monitors.sites);
     free(monitors.activity);
     uint64_t id, activity;
@@ -242,14 +247,36 @@ struct early {
     uint64_t ns;
 };
 
+static bool is_blocked(jthread thread)
+{
+    jint state = 0;
+    return (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE &&
+           state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER;
+}
+
+/*
+ * Returns whether a thread that was blocked when the recording began still is. If it was getting
+ * its monitor back after Object.wait, no event has shown the end of that (up to JDK 26).
+ */
+static bool is_blocked_still(JNIEnv *jni, struct activity *d)
+{
+    jthread thread = d->thread ? (*jni)->NewLocalRef(jni, d->thread) : NULL;
+    bool blocked = thread && is_blocked(thread);
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+    return blocked;
+}
+
 /* Counts the time up to now, so that a dump has the waits that have not ended. */
-static void count_so_far(struct activity *d, struct early *early)
+static void count_so_far(JNIEnv *jni, struct activity *d, struct early *early)
 {
     uint64_t since = atomic_load(&d->since), now = now_ns();
     uint32_t site = atomic_load(&d->site);
     if (!since || now <= since >> 1)
         return;
-    if (atomic_load(&d->early)) {
+    if (atomic_load(&d->early) && !is_blocked_still(jni, d)) {
+        atomic_compare_exchange_strong(&d->since, &since, 0);
+    } else if (atomic_load(&d->early)) {
         early->threads++;
         early->ns += now - (since >> 1);
     } else if (atomic_compare_exchange_strong(&d->since, &since, now << 1 | 1)) {
@@ -257,15 +284,15 @@ static void count_so_far(struct activity *d, struct early *early)
     }
 }
 
-static void count_all_so_far(struct session *s)
+static void count_all_so_far(struct session *s, JNIEnv *jni)
 {
     uint64_t id, activity;
     struct early early = {0};
     for (uint32_t i = 0; i < threads_used(); i++)
-        count_so_far(&monitors.activity[i], &early);
+        count_so_far(jni, &monitors.activity[i], &early);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; map_next(&monitors.virtual, &i, &id, &activity);)
-        count_so_far((struct activity *)(uintptr_t)activity, &early);
+        count_so_far(jni, (struct activity *)(uintptr_t)activity, &early);
     pthread_mutex_unlock(&lock);
     if (early.threads)
         session_warn(s,
@@ -275,26 +302,20 @@ static void count_all_so_far(struct session *s)
                      early.threads == 1 ? "" : "s", early.threads == 1 ? "has" : "have");
 }
 
-static bool is_blocked(jthread thread)
-{
-    jint state = 0;
-    return (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE &&
-           state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER;
-}
-
 /* Notes the platform threads that are blocked already: they post no event until they have entered.
  */
 static void later(struct session *s, JNIEnv *jni)
 {
     jthread *threads = NULL;
     jint n = 0;
-    if (!vm.late || (*vm.ti)->GetAllThreads(vm.ti, &n, &threads) != JVMTI_ERROR_NONE)
+    if (!vm.late || vm_all_threads(&n, &threads) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         struct thread *t = is_blocked(threads[i]) ? threads_find(jni, threads[i]) : NULL;
         struct activity *d = t && !t->own ? &monitors.activity[thread_index(t)] : NULL;
         uint64_t since = now_ns() << 1, none = 0;
         if (d && !atomic_load(&d->since)) {
+            d->thread = (*jni)->NewWeakGlobalRef(jni, threads[i]);
             atomic_store(&d->early, true);
             if (!atomic_compare_exchange_strong(&d->since, &none, since))
                 atomic_store(&d->early, false); /* it is blocked anew, and has posted that */
@@ -350,8 +371,10 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     if (!self || self->own)
         return;
     struct activity *d = activity_of(jni, thread, self, true);
-    if (d)
+    if (d) {
         d->wait_ns = now_ns();
+        atomic_store(&d->since, 0); /* whatever it was getting back, it has */
+    }
     add_wait(jni, self, object, timeout, false);
 }
 
@@ -415,7 +438,7 @@ static struct ranked take_site(struct session *s, JNIEnv *jni, size_t i)
     struct ranked row = {.class = head.class};
     row.ns = atomic_exchange(&monitors.sites[i].ns, 0);
     row.count = atomic_exchange(&monitors.sites[i].count, 0);
-    if (!row.count)
+    if (!row.count && !row.ns)
         return row;
     struct jfr_frame frames[MAX_DEPTH];
     uint32_t n = (uint32_t)((key.len - sizeof(head)) / sizeof(struct frame));
@@ -476,7 +499,7 @@ static void write_times(struct session *s, struct ranked *rows, size_t n)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    count_all_so_far(s);
+    count_all_so_far(s, jni);
     pthread_mutex_lock(&lock);
     size_t n = monitors.keys.strings.len, kept = 0;
     pthread_mutex_unlock(&lock);
@@ -487,7 +510,8 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     }
     for (size_t i = 0; i < n; i++) {
         rows[kept] = take_site(s, jni, i);
-        kept += rows[kept].count > 0;
+        /* a wait that an earlier dump has counted has time alone */
+        kept += rows[kept].count || rows[kept].ns;
     }
     qsort(rows, kept, sizeof(*rows), by_time);
     write_times(s, rows, kept);
