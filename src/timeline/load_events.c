@@ -35,6 +35,9 @@ enum tag {
     LOST,
 };
 
+/* A share of this is the most by which plain JFR measures a time wrongly. */
+enum { SLEEP_ERROR = 1000 };
+
 const struct rec_select loader_events[] = {
     {"jdk.ThreadStart", THREAD_START},
     {"jdk.ThreadEnd", THREAD_END},
@@ -170,11 +173,14 @@ static void on_wait(struct loader *l)
              field_number(l, TIMED_OUT) ? TLE_TIMED_OUT : 0);
 }
 
-/* Handles Thread.sleep, whose timeout is recorded in whole milliseconds, rounded up. */
+/*
+ * Handles Thread.sleep, whose timeout is recorded in whole milliseconds, rounded up. Plain JFR
+ * measures how long it took with the processor's counter, whose frequency the VM estimates.
+ */
 static void on_sleep(struct loader *l)
 {
-    int64_t ns = field_ns(l, TIME);
-    bool early = ns > (int64_t)NS_PER_MS && l->e->duration_ns < ns - (int64_t)NS_PER_MS;
+    int64_t ns = field_ns(l, TIME), less = l->ours ? 0 : ns / SLEEP_ERROR;
+    bool early = l->e->duration_ns < ns - MAX((int64_t)NS_PER_MS, less);
     add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns), early ? TLE_EARLY : 0);
 }
 

@@ -242,6 +242,61 @@ static void a_part_of_a_large_recording_ends_where_it_ends(void **state)
     unlink(name);
 }
 
+static void put_sleep(uint64_t time, uint64_t ns, uint64_t timeout_ns)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(writer, JFR_THREAD_SLEEP, 0, &e));
+    jfr_put_time(&e, time);
+    jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, 1);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)(timeout_ns / NS_PER_MS));
+    jfr_commit(&e);
+}
+
+/*
+ * Plain JFR measures with a counter whose frequency the VM estimates, so a long sleep that ran out
+ * may seem shorter than its timeout by more than a millisecond.
+ */
+static void a_long_sleep_of_plain_jfr_that_ran_out_is_not_interrupted(void **state)
+{
+    static const struct {
+        uint64_t ns, timeout_ns;
+        enum tl_edge edge;
+    } sleeps[] = {{60 * NS_PER_SECOND - 30 * NS_PER_MS, 60 * NS_PER_SECOND, TL_BY_TIMER},
+                  {60 * NS_PER_SECOND - 90 * NS_PER_MS, 60 * NS_PER_SECOND, TL_BY_INTERRUPT},
+                  {10 * NS_PER_MS - NS_PER_MS / 2, 10 * NS_PER_MS, TL_BY_TIMER},
+                  {8 * NS_PER_MS, 10 * NS_PER_MS, TL_BY_INTERRUPT},
+                  {NS_PER_MS / 4, NS_PER_MS, TL_BY_TIMER}};
+
+    char name[] = "test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = no_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    assert_int_equal(
+        jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    uint64_t now = now_ns();
+    for (size_t i = 0; i < ARRAY_SIZE(sleeps); i++) {
+        put_sleep(now, sleeps[i].ns, sleeps[i].timeout_ns);
+        now += sleeps[i].ns + NS_PER_MS;
+    }
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    struct timeline *t;
+    struct buf why = BUF(256);
+    size_t ends = 0;
+    assert_int_equal(timeline_read(&t, name, SIZE_MAX, NULL, &why), 0);
+    for (uint32_t i = 0; i < t->n_nodes; i++)
+        if (tl_node(t, i).kind == TL_RUN && tl_node(t, i).edge != TL_NO_EDGE)
+            assert_int_equal(tl_node(t, i).edge, sleeps[ends++].edge);
+    assert_int_equal(ends, ARRAY_SIZE(sleeps));
+    timeline_free(t);
+    buf_release(&why);
+    unlink(name);
+}
+
 /*
  * Methods 1 and 2 belong to a class of the agent, 20 to its library, and the others to the program.
  */
@@ -430,6 +485,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
         cmocka_unit_test(a_part_of_a_large_recording_ends_where_it_ends),
+        cmocka_unit_test(a_long_sleep_of_plain_jfr_that_ran_out_is_not_interrupted),
         cmocka_unit_test(each_wait_has_its_own_stack),
         cmocka_unit_test(samples_of_the_agents_classes_alone_are_no_methods_of_the_path),
         cmocka_unit_test(a_carrier_that_nobody_woke_has_no_waker),

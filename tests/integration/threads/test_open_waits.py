@@ -137,7 +137,7 @@ def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
 
 def re_entering(jdk, out, kind="platform"):
     """Attaches while the threads of ReEntering wait to get their monitor back, lets them have it,
-    and stops 2 s later. Returns what `stop` said and for how many ms main held the monitor.
+    and stops 2 s later. Returns what `stop` printed and for how many ms main held the monitor.
     """
     process = jdk.start_java(
         "ReEntering",
@@ -166,8 +166,8 @@ def re_entering(jdk, out, kind="platform"):
 @pytest.mark.jdks(8, 17, 25)
 def test_a_thread_that_has_its_monitor_back_is_not_blocked_in_monitor_time(jdk, tmp_path):
     """No event of the VM shows that a thread has got its monitor back after Object.wait."""
-    said, _ = re_entering(jdk, tmp_path / "o.hprof.txt")
-    assert "MONITOR TIME lacks" not in said, said
+    printed, _ = re_entering(jdk, tmp_path / "o.hprof.txt")
+    assert "MONITOR TIME lacks" not in printed, printed
 
 
 @pytest.mark.jdks(8, 17, 25)
