@@ -218,6 +218,14 @@ static void write_answer(int fd, const struct buf *out)
     (void)!pwrite(fd, line, strlen(line), 0); /* as much as there is room for */
 }
 
+static const struct verb *verb_of(const struct message *m)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+        if (strcmp(verbs[i].name, m->verb) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
 static void answer(const struct message *m, const struct buf *more, const struct buf *why)
 {
     struct buf out = BUF(CONTROL_ANSWER_MAX);
@@ -226,21 +234,14 @@ static void answer(const struct message *m, const struct buf *more, const struct
     else
         buf_printf(&out, "ok\n");
     buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
-    session_status(&out, m->result == 0 && strcmp(m->verb, "status") != 0);
+    const struct verb *verb = verb_of(m);
+    session_status(&out, m->result == 0 && strcmp(m->verb, "status") != 0, verb && verb->ends);
     if (m->result == 0 && more->len)
         buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
     _cleanup_close_ int fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0)
         write_answer(fd, &out);
     buf_release(&out);
-}
-
-static const struct verb *verb_of(const struct message *m)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-        if (strcmp(verbs[i].name, m->verb) == 0)
-            return &verbs[i];
-    return NULL;
 }
 
 static void carry_out(struct message *m, JNIEnv *jni)

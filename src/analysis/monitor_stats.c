@@ -259,7 +259,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     }
     if (n.kind == TL_WAIT_LOCK && w.context.other == TL_NONE) {
         c->s->owner_unknown++;
-        c->s->owner_unknown_at_start += from > n.time || (n.time == 0 && c->t->began_before);
+        c->s->owner_unknown_at_start += n.time == 0 && c->t->began_before;
         c->s->owner_unknown_virtual += (c->t->threads[n.thread].flags & TL_THREAD_VIRTUAL) != 0;
     }
     c->s->back += n.kind == TL_REACQUIRE;

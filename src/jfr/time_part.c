@@ -73,10 +73,17 @@ static int note(struct time_part *p, const struct rec_event *e, bool *ret_open)
         t = t ? t : rec_thread(&e->object, "eventThread");
         return !t || map_at(&p->ended, t->number, 1, NULL) ? 0 : -ENOMEM;
     }
-    if (e->tag == OTHER && end < begin_of(p))
-        return map_at(&p->over, wait_of(e), 1, NULL) ? 0 : -ENOMEM;
+    if (e->tag == OTHER) {
+        uint64_t *over = end < begin_of(p) ? map_get(&p->over, wait_of(e)) : NULL;
+        if (over)
+            *over = 1;
+        return 0;
+    }
+    /* Only these are asked for. The recording may have very many other waits. */
+    if (e->tag == OPEN && !map_at(&p->over, wait_of(e), 0, NULL))
+        return -ENOMEM;
     bool over = e->tag != OPEN && end < begin_of(p);
-    return e->tag == OTHER || (e->tag == WAIT && !over) ? 0 : note_owner(p, e, !over);
+    return e->tag == WAIT && !over ? 0 : note_owner(p, e, !over);
 }
 
 static int note_all(struct time_part *p, struct recording *r, const struct rec_select *types,
@@ -114,8 +121,10 @@ bool time_part_is_over(const struct time_part *p, enum event_scope scope, const 
 {
     if (e->start_ns >= begin_of(p))
         return false;
-    if (scope == SCOPE_OPEN_WAIT)
-        return map_get(&p->over, wait_of(e));
+    if (scope == SCOPE_OPEN_WAIT) {
+        const uint64_t *over = map_get(&p->over, wait_of(e));
+        return over && *over;
+    }
     if (scope != SCOPE_STATE || strcmp(e->object.type->name, "jvmscope.ThreadObject") != 0)
         return false;
     const struct rec_thread *t = rec_thread(&e->object, "eventThread");

@@ -21,9 +21,9 @@ struct time_part_owner {
 struct time_part {
     int64_t start_ns;        /* of the recording */
     uint64_t from_ns, to_ns; /* since its start; to_ns = 0: up to its end */
-    struct map over;         /* keys of waits that were over before the part */
-    struct map ended;        /* numbers of threads that ended before the part */
-    struct map owner_of;     /* by monitor: the number of its owner */
+    struct map over;  /* by waits that were reported while they lasted: 1: over before the part */
+    struct map ended; /* numbers of threads that ended before the part */
+    struct map owner_of; /* by monitor: the number of its owner */
     VEC(struct time_part_owner) owners;
 };
 

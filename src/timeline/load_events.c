@@ -179,7 +179,8 @@ static void on_wait(struct loader *l)
  */
 static void on_sleep(struct loader *l)
 {
-    int64_t ns = field_ns(l, TIME), less = l->ours ? 0 : ns / SLEEP_ERROR;
+    int64_t ns = field_ns(l, TIME);
+    int64_t less = l->ours ? 0 : ns / SLEEP_ERROR;
     bool early = l->e->duration_ns < ns - MAX((int64_t)NS_PER_MS, less);
     add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns), early ? TLE_EARLY : 0);
 }

@@ -4,9 +4,11 @@
  */
 #include "tests.h"
 
+#include "analysis/monitor_stats.h"
 #include "analysis/path_samples.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "jfr/time_part.h"
 #include "jfr/writer.h"
 #include "timeline/builder.h"
 #include "timeline/load.h"
@@ -480,9 +482,82 @@ static void a_virtual_thread_in_the_queue_waits_for_the_carrier(void **state)
     }
 }
 
+/* A wait that goes on when a part begins was not in progress when the recording began. */
+static void a_wait_before_a_part_did_not_begin_before_the_recording(void **state)
+{
+    uint32_t latch;
+    struct timeline *t;
+    struct monitor_stats s;
+    struct timeline_builder *b = threads_and_latch(&latch);
+    put(b, 10, TLE_THREAD_START, FIRST, TL_NONE, TL_NONE, 0);
+    put(b, 10, TLE_THREAD_START, WAITER, TL_NONE, TL_NONE, 0);
+    put(b, 20, TLE_CONTENDED_ENTER, WAITER, latch, TL_NONE, 0);
+    put(b, 90, TLE_CONTENDED_ENTERED, WAITER, latch, TL_NONE, 0);
+    assert_int_equal(timeline_finish(b, 100, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(monitor_stats(t, &(struct stats_filter){.from = 50}, &s), 0);
+    assert_int_equal(s.owner_unknown, 1);
+    assert_int_equal(s.owner_unknown_at_start, 0);
+    monitor_stats_release(&s);
+    timeline_free(t);
+}
+
+static const struct jfr_type waiting = {
+    .name = "jvmscope.Waiting", .kind = JFR_EVENT, .has = JFR_HAS_THREAD};
+
+/* Reading what came before a part keeps only the waits that were reported while they lasted. */
+static void waits_before_a_part_that_nobody_asks_for_are_not_kept(void **state)
+{
+    enum { PARKS = 2000 };
+
+    char name[] = "test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    uint32_t type;
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    assert_int_equal(jfr_declare(writer, &waiting, 1, &type), 0);
+    class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Object"});
+    assert_int_equal(
+        jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    const uint64_t now = now_ns(), reported[] = {now + 4 * NS_PER_MS, now + 2 * PARKS * NS_PER_MS};
+    for (unsigned i = 0; i < PARKS; i++)
+        put_park(i, now + 2 * i * NS_PER_MS, NS_PER_MS);
+    for (size_t i = 0; i < ARRAY_SIZE(reported); i++) {
+        struct jfr_event e;
+        assert_true(jfr_begin(writer, type, 0, &e));
+        jfr_put_time(&e, reported[i]);
+        jfr_put_long(&e, 1);
+        jfr_commit(&e);
+    }
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    static const struct rec_select waits[] = {{"jvmscope.Waiting", 0}, {0}};
+    struct recording *recording;
+    struct rec_info info;
+    struct rec_event e;
+    const char *why;
+    assert_int_equal(recording_open(&recording, name, &why), 0);
+    recording_info(recording, &info);
+    struct time_part part = {.start_ns = info.start_ns, .from_ns = 10 * NS_PER_SECOND};
+    assert_int_equal(time_part_read(&part, recording), 0);
+    assert_int_equal(part.over.len, 2);
+    assert_int_equal(recording_select(recording, waits), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(recording_next(recording, &e), 1);
+        assert_int_equal(time_part_is_over(&part, SCOPE_OPEN_WAIT, &e), i == 0);
+    }
+    time_part_release(&part);
+    recording_close(recording);
+    unlink(name);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_before_a_part_did_not_begin_before_the_recording),
+        cmocka_unit_test(waits_before_a_part_that_nobody_asks_for_are_not_kept),
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
         cmocka_unit_test(a_part_of_a_large_recording_ends_where_it_ends),
         cmocka_unit_test(a_long_sleep_of_plain_jfr_that_ran_out_is_not_interrupted),

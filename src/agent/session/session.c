@@ -544,7 +544,7 @@ static void status_occupied(struct buf *out)
         buf_printf(out, "changing %d of %d classes\n", done, of);
 }
 
-void session_status(struct buf *out, bool reports)
+void session_status(struct buf *out, bool reports, bool ends)
 {
     if (!lock_unless_occupied()) {
         status_occupied(out);
@@ -558,7 +558,7 @@ void session_status(struct buf *out, bool reports)
         buf_printf(out, "last_file %s\n", last.path);
     if (!s && last.error)
         buf_printf(out, "last_error %s\n", last.why);
-    if (!s && reports) {
+    if (!s && reports && ends) {
         buf_bytes(out, last.messages.data, last.messages.len);
         buf_release(&last.messages);
     }

@@ -109,9 +109,10 @@ bool session_is_shut(void);
 void session_drain(struct session *s, JNIEnv *jni);
 /*
  * Appends the lines of control.h from `state` on. reports: the messages among them then count as
- * reported to the user. Does not wait for a start or an end that takes long.
+ * reported to the user; ends: those of a recording that has ended do, which belong to the command
+ * that reports its end. Does not wait for a start or an end that takes long.
  */
-void session_status(struct buf *out, bool reports);
+void session_status(struct buf *out, bool reports, bool ends);
 /*
  * Makes the VM create the jmethodIDs of all prepared classes, now and when others are prepared,
  * because AsyncGetCallTrace needs them. For `start` of a capture. Returns 0 or a negative errno.

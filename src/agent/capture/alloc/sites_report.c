@@ -226,20 +226,16 @@ static double order_bytes(const struct site_rows *r, size_t i)
 static size_t choose_rows(struct site_rows *r, double cutoff, const struct hprof_heap_totals *all)
 {
     double whole = (double)(r->by_allocation ? all->alloc_bytes : all->live_bytes);
-    struct site_row *left = calloc(r->rows.len + 1, sizeof(*left));
-    size_t kept = 0, n_left = 0;
-    for (size_t i = 0; left && i < r->rows.len; i++) {
+    size_t kept = 0;
+    for (size_t i = 0; i < r->rows.len; i++) {
         struct site_row row = r->rows.data[i];
         double bytes = row.allocated.bytes;
         if (bytes > 0 &&
-            (order_bytes(r, i) >= cutoff * whole || bytes >= cutoff * (double)all->alloc_bytes))
+            (order_bytes(r, i) >= cutoff * whole || bytes >= cutoff * (double)all->alloc_bytes)) {
+            r->rows.data[i] = r->rows.data[kept];
             r->rows.data[kept++] = row;
-        else
-            left[n_left++] = row;
+        }
     }
-    if (n_left)
-        memcpy(r->rows.data + kept, left, n_left * sizeof(*left));
-    free(left);
     return kept;
 }
 
