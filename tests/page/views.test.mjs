@@ -196,9 +196,6 @@ function misplaced() {
     )
       bad.push(`the method is cut before its package: ${name(parts)}`);
   }
-  for (const cls of [...document.querySelectorAll(".parts > .cls")].filter(seen))
-    if (cls.clientWidth < Math.min(cls.scrollWidth, 14))
-      bad.push(`nothing is left of the class: ${name(cls.parentElement)}`);
   // No part of a name is wider than its text.
   const text = document.createRange();
   for (const part of [...document.querySelectorAll(".parts > *")].filter(seen)) {
