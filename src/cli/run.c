@@ -324,6 +324,10 @@ static int finish(struct run *run)
         return status;
     if (!recording_written(run->file, &run->started))
         return print_no_recording(run);
+    if (capture_always(&run->capture)) { /* the VM was killed */
+        report_ring(run->file);
+        return status;
+    }
     if (!recording_is_direct(run->output)) {
         if (convert_copy(run->file, run->output))
             return recording_complain_kept(run->file, NULL);

@@ -448,6 +448,38 @@ def test_run_reports_where_the_last_minutes_are(jdk, folder):
 
 
 @pytest.mark.jdks(17)
+def test_run_reports_where_the_ring_of_a_killed_vm_is(jdk, folder):
+    ring, part = folder / "k.ring", folder / "part.jfr"
+    run = subprocess.Popen(
+        [
+            lab.BUILD / "jvmscope",
+            *("run", "--always", "--max-size", "4M", "-o", ring, "--"),
+            *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 20000),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout.readline().startswith("step ")
+    # The VM is the process whose JAVA_TOOL_OPTIONS have the ring's name.
+    for found in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            words = found.read_bytes()
+        except OSError:  # another process, which may not be read or has ended
+            continue
+        if b"JAVA_TOOL_OPTIONS=" in words and str(ring).encode() in words:
+            os.kill(int(found.parent.name), signal.SIGKILL)
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 128 + signal.SIGKILL
+    assert [line for line in said.splitlines() if line.startswith("jvmscope: ")] == [
+        f"jvmscope: the last minutes are in {ring}; "
+        f"extract them with: jvmscope dump --last 5m -o FILE.jfr {ring}"
+    ]
+    take("--last", "5m", "-o", part, ring)
+    assert 0 in threads_started(part)
+
+
+@pytest.mark.jdks(17)
 def test_what_is_taken_as_a_whole_is_not_read(jdk, folder):
     """256 MiB are extracted in 200 ms. The kernel copies everything but the last chunk, and no pass
     over the file follows. Of a ring that was filled in seconds, only what decides is read.
