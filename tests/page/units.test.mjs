@@ -285,6 +285,7 @@ test("a metric is decoded, and what is set aside is left out of its plain form",
     pruned: 0,
     threads_merged: false,
     bucket_ns: 10,
+    buckets: 4,
     from_ns: 0,
     nodes: 3,
     n_cells: 3,
@@ -298,7 +299,7 @@ test("a metric is decoded, and what is set aside is left out of its plain form",
   assert.deepEqual([...m.shape.label], [-1, 5, 6]);
   assert.deepEqual(
     [[...m.cells.bucket], [...m.cells.node], [...m.cells.weight], m.cells.buckets],
-    [[0, 2, 2], [1, 2, 2], [4, 7, 9], 3],
+    [[0, 2, 2], [1, 2, 2], [4, 7, 9], 4],
   );
   assert.deepEqual([[...m.plain.cells.weight], m.plain.cells.n], [[4, 9], 2]);
   assert.deepEqual(m.readings.get(5), { of: [11, 12], known: [false, true] });

@@ -38,7 +38,7 @@ export const stateColours: Record<string, [string, string]> = {
   throttled: ["#d98880", "#8e3b33"],
   unmounted: ["#e3d5c0", "#5c5040"],
   "class-init": ["#c7b08a", "#7d6a45"],
-  unknown: ["#e4e4e4", "#333333"],
+  unknown: ["#999999", "#808080"],
 };
 
 export const stateTitles: Record<string, string> = {
