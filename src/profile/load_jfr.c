@@ -149,12 +149,11 @@ static int add(struct reading *r, enum kind kind, const struct rec_row *row, int
     int64_t start_ns = row->start_ns, thread = load_thread_of_row(r, row);
     int counts = kind == LOCKS ? load_wait_ended(r, thread, &start_ns, &weight) : 1;
     struct load_same same = {start_ns, (uint64_t)thread};
-    bool again =
-        node == r->last_node && same.start_ns == r->last.start_ns && same.thread == r->last.thread;
-    if ((again || weight > 1) && (kind == CPU || kind == ELAPSED))
-        load_thinned(r, kind, &same, weight, again);
+    if (kind == CPU && node == r->last_node && same.start_ns == r->last.start_ns &&
+        same.thread == r->last.thread)
+        load_thinned(r, &same);
     r->last = same;
-    r->last_node = node;
+    r->last_node = kind == CPU ? node : -1;
     return counts <= 0 ? counts : load_sample(r, kind, start_ns, node, thread, weight);
 }
 
@@ -228,8 +227,8 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         int64_t thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
         bool again = i && unlikely(start_ns == s[-1].start_ns) && s->thread == s[-1].thread &&
                      s->stack == s[-1].stack;
-        if (unlikely(again || weight > 1) && (kind == CPU || kind == ELAPSED))
-            load_thinned(r, kind, &(struct load_same){start_ns, s->thread}, weight, again);
+        if (unlikely(again) && kind == CPU)
+            load_thinned(r, &(struct load_same){start_ns, s->thread});
         if (kind == LOCKS && (e = load_wait_ended(r, thread, &start_ns, &weight)) <= 0)
             continue;
         bool simple = tally && thread >= 0 && r->names.of_thread.data[thread].counts;
@@ -398,7 +397,7 @@ static int read_row(struct reading *r, const struct rec_row *row)
     case WAITING:
         return load_wait_in_progress(r, row);
     case LOST:
-        r->p->lost_any = true;
+        load_loss(r, row);
         return 0;
     case CALL_TIMES:
         return load_calls(r, row);
@@ -443,8 +442,7 @@ static int settle(struct reading *r)
         e = move(r, timed ? TIMED : CPU, PROFILE_CPU);
     if (e == 0)
         e = move(r, ELAPSED, PROFILE_WALL);
-    load_settle_thinned(&r->thinned[CPU], cpu);
-    load_settle_thinned(&r->thinned[ELAPSED], &r->p->series[PROFILE_WALL]);
+    load_settle_thinned(&r->thinned, cpu);
     if (e == 0)
         e = move(r, NOT_WALKED, wall ? PROFILE_WALL : PROFILE_CPU);
     if (e == 0)

@@ -90,12 +90,13 @@ struct load_same {
     uint64_t thread;
 };
 
-/* Samples that also stand for others (load_jfr_thinned.c). */
+/* CPU samples that also stand for others (load_jfr_thinned.c). */
 struct load_thinned {
-    struct load_same of; /* the last one */
-    uint64_t run;        /* its weight so far */
-    uint64_t repeated;   /* the weight of all beyond one for each sample */
-    double squares;      /* the sum of their squared weights, less the sum of the weights */
+    bool any;            /* the budget left some out */
+    struct load_same of; /* the last sample of several events */
+    uint64_t run;        /* the number of its events so far */
+    uint64_t repeated;   /* the events beyond one for each sample */
+    double squares;      /* the sum of the squares of these numbers, less the number of events */
 };
 
 struct reading {
@@ -113,7 +114,7 @@ struct reading {
     struct sums sums[KINDS];
     struct load_queue queue; /* of samples of the sums of threads and cells */
     struct tally tallies[KINDS];
-    struct load_thinned thinned[KINDS];
+    struct load_thinned thinned;
     /* the previous row that was a sample, with its node */
     struct load_same last;
     int64_t last_node;
@@ -188,14 +189,13 @@ int load_open_waits(struct reading *r, int64_t end_ns) must_check;
 
 /* ---- load_jfr_thinned.c */
 
-/*
- * Notes an event whose weight is more than 1, or (again) one of the same sample as the event before
- * it.
- */
-void load_thinned(struct reading *r, enum kind kind, const struct load_same *of, uint64_t weight,
-                  bool again);
+/* Notes an event of LOSSES_SELECT. */
+void load_loss(struct reading *r, const struct rec_row *row);
 
-/* Sets what the samples of a metric, which are all read, say about their error. */
+/* Notes an event of the same CPU sample as the event before it. */
+void load_thinned(struct reading *r, const struct load_same *of);
+
+/* Sets what the CPU samples, which are all read, say about their error. */
 void load_settle_thinned(const struct load_thinned *t, struct profile_series *series);
 
 /* ---- load_jfr_exact.c */
