@@ -540,10 +540,8 @@ def test_aarch64(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ok"), done.stdout + done.stderr
 
 
-def counters(jdk, tmp_path, program, *args, options=""):
-    """Records a program with cpu=samples; returns the rows of its report, {method: (self, total)},
-    and the process.
-    """
+def sampled(jdk, program, *args, options=""):
+    """Records a program with cpu=samples; returns what report says of the samples, and the process."""
     recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
     done = jdk.java(
         program,
@@ -554,9 +552,17 @@ def counters(jdk, tmp_path, program, *args, options=""):
     shown = lab.jvmscope("report", "--json", recording)
     recording.unlink()
     assert shown.returncode == 0, shown.stderr
-    return {
-        m["method"]: (m["self"], m["total"]) for m in json.loads(shown.stdout)["samples"]["methods"]
-    }, done
+    return json.loads(shown.stdout)["samples"], done
+
+
+def rows_of(samples):
+    return {m["method"]: (m["self"], m["total"]) for m in samples["methods"]}
+
+
+def counters(jdk, tmp_path, program, *args, options=""):
+    """Like sampled, with the rows as {method: (self, total)}."""
+    samples, done = sampled(jdk, program, *args, options=options)
+    return rows_of(samples), done
 
 
 def test_agent_walks_native_code(jdk, tmp_path):
@@ -596,14 +602,17 @@ def test_fallback_is_reported(jdk, tmp_path):
 def test_agent_takes_either_walker(jdk, tmp_path):
     """walker=agct selects AsyncGetCallTrace. Both walkers find their caller, rounds, below every
     sample of the work. Ours has one of the three working methods on top; AsyncGetCallTrace has
-    rounds there when the frame of one of them is not complete yet.
+    rounds there when the frame of one of them is not complete yet. It walks no stack from the VM's
+    own code, such as the clock that rounds reads, which takes long on some machines.
     """
     for walker in ("vm", "agct"):
-        rows, done = counters(jdk, tmp_path, "WalkShares", 1000, options=f",walker={walker}")
+        samples, done = sampled(jdk, "WalkShares", 1000, options=f",walker={walker}")
+        rows, unknown = rows_of(samples), samples["unattributed"]
         expected = int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 4e6
         found = sum(rows[f"WalkShares.{m}"][1] for m in ("half", "third", "rest"))
         in_rounds = rows["WalkShares.rounds"][1]
-        assert 0.9 * expected <= in_rounds <= 1.1 * expected, (walker, expected, rows)
+        assert unknown <= (0.01 if walker == "vm" else 0.25) * expected, (walker, unknown)
+        assert 0.9 * expected - unknown <= in_rounds <= 1.1 * expected, (walker, expected, rows)
         assert (0.9 * expected if walker == "vm" else 0) < found <= in_rounds, (
             walker,
             expected,
