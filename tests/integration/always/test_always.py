@@ -469,9 +469,9 @@ def test_run_reports_where_the_ring_of_a_killed_vm_is(jdk, folder):
             continue
         if b"JAVA_TOOL_OPTIONS=" in words and str(ring).encode() in words:
             os.kill(int(found.parent.name), signal.SIGKILL)
-    _, said = run.communicate(timeout=60)
+    _, printed = run.communicate(timeout=60)
     assert run.returncode == 128 + signal.SIGKILL
-    assert [line for line in said.splitlines() if line.startswith("jvmscope: ")] == [
+    assert [line for line in printed.splitlines() if line.startswith("jvmscope: ")] == [
         f"jvmscope: the last minutes are in {ring}; "
         f"extract them with: jvmscope dump --last 5m -o FILE.jfr {ring}"
     ]
