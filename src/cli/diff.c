@@ -235,7 +235,8 @@ static int read_side(struct comparison *c, int side, struct selection *selection
     selection->metric = profile_metrics[c->metric].name;
     _cleanup_(profile_view_release) struct profile_view v = {0};
     int r = profile_view_init(&v, p, c->metric, &selection->filter);
-    if (r == 0 && !v.weight) {
+    bool counted = c->metric == PROFILE_EXACT && p->calls.len; /* calls without a time */
+    if (r == 0 && !v.weight && !counted) {
         status = reading_check_metric(selection, p, path, c->metric);
         return status ? status
                       : complain(path, "nothing to compare: all is zero of the metric",
