@@ -7,12 +7,13 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * TimesShort THREADS STEPS AT_ONCE: so many threads, some at once, each do so many steps, and then
  * the main thread does a tenth of all of them. Begins after a line on its input. Prints the CPU
- * nanoseconds of the steps in threads, of those in the main thread, and of all threads, and ends
- * after another line.
+ * nanoseconds of the steps in threads, of those in the main thread, of all threads, and of these
+ * what the threads had used before their first method of this class, and ends after another line.
  */
 public class TimesShort {
     static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static final AtomicLong stepped = new AtomicLong(), lived = new AtomicLong();
+    static final AtomicLong born = new AtomicLong();
     static volatile int sink;
 
     static double burn(long n) {
@@ -31,6 +32,7 @@ public class TimesShort {
 
     static void live(long n) {
         long start = THREADS.getCurrentThreadCpuTime();
+        born.addAndGet(start);
         sink += (int) burn(n);
         stepped.addAndGet(THREADS.getCurrentThreadCpuTime() - start);
         lived.addAndGet(THREADS.getCurrentThreadCpuTime());
@@ -49,7 +51,8 @@ public class TimesShort {
         long middle = THREADS.getCurrentThreadCpuTime();
         sink += (int) alone(n * steps / 10);
         long end = THREADS.getCurrentThreadCpuTime();
-        System.out.println(stepped + " " + (end - middle) + " " + (lived.get() + end - start));
+        System.out.println(stepped + " " + (end - middle) + " " + (lived.get() + end - start)
+                + " " + born);
     }
 
     public static void main(String[] args) throws IOException, InterruptedException {
