@@ -53,6 +53,12 @@ struct what_if_answer {
     uint64_t upper_bound;
 };
 
+/* Returns whether an answer's sections, with their times multiplied by factor, are on the path. */
+static inline bool what_if_on_path(double factor, const struct what_if_answer *a)
+{
+    return factor == 1 || a->upper_bound != a->before;
+}
+
 /*
  * Returns whether what_if checks the nodes itself, returning -EPROTO for bad ones, so that they
  * need not be checked before (timeline_check_tables).

@@ -213,7 +213,7 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     json_key_u64(&j, "after_ns", a.answer);
     json_key_u64(&j, "after_low_ns", a.low);
     json_key_u64(&j, "after_high_ns", a.high);
-    json_key_bool(&j, "on_path", w.factor == 1 || a.upper_bound != a.before);
+    json_key_bool(&j, "on_path", what_if_on_path(w.factor, &a));
     json_key_bool(&j, "ends_inferred", a.ends_inferred);
     if (put_unknown_owners(&j, t, class) < 0) {
         buf_clear(&reply->body);

@@ -45,6 +45,19 @@ int load_wait_ended(struct reading *r, int64_t thread, int64_t *start_ns, uint64
     return clip_wait(r, start_ns, weight);
 }
 
+/*
+ * Returns whether a thread that waits at a node gets its monitor back after Object.wait. No event
+ * says when it has it, and such waits are not in the metric.
+ */
+static bool gets_it_back(const struct reading *r, uint32_t node)
+{
+    const struct profile_frame *f = profile_node_frame(r->p, node);
+    if (node == 0 || f->kind == FRAME_MARK)
+        return false;
+    struct str label = profile_text(r->p, r->p->methods.data[f->method].label);
+    return str_is(label, "java.lang.Object.wait") || str_is(label, "java.lang.Object.wait0");
+}
+
 int load_wait_in_progress(struct reading *r, const struct rec_row *row)
 {
     struct rec_event e;
@@ -57,7 +70,7 @@ int load_wait_in_progress(struct reading *r, const struct rec_row *row)
     struct load_wait *w = wait_of(r, thread);
     if (!w)
         return -ENOMEM;
-    if (e.start_ns > w->start_ns) {
+    if (e.start_ns > w->start_ns && !gets_it_back(r, (uint32_t)node)) {
         w->start_ns = e.start_ns;
         w->node = (uint32_t)node;
     }

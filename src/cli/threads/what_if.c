@@ -45,6 +45,7 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "after_ns", a->answer);
     json_key_u64(j, "after_low_ns", a->low);
     json_key_u64(j, "after_high_ns", a->high);
+    json_key_bool(j, "on_path", what_if_on_path(factor, a));
     if (lock)
         json_key_bool(j, "inferred", inferred);
     json_key_bool(j, "ends_inferred", a->ends_inferred);
@@ -283,7 +284,7 @@ int threads_what_if(struct thread_view *v)
                          "determine a new one, so the true result may be shorter than this");
         if (!o->json)
             print_ends(&a);
-        off_path = off_path && w.factor != 1 && a.upper_bound == a.before && a.answer == a.before;
+        off_path = off_path && !what_if_on_path(w.factor, &a) && a.answer == a.before;
     }
     if (r == 0 && !o->json && off_path)
         printf(" nothing is %s, because none of these sections lies on the critical path "
