@@ -7,7 +7,8 @@ import java.util.concurrent.CountDownLatch;
 /**
  * Threads that run for a fraction of the kernel's tick at a time: `Bursts N MS`. They begin when a
  * line is read, each uses MS of CPU in parts of 0.7 ms with pauses between them, and the sum of
- * what they used by their own clocks is printed in nanoseconds.
+ * what they used by their own clocks is printed in nanoseconds, without and with what they had
+ * used before the line.
  */
 public class Bursts {
     static final ThreadMXBean BEAN = ManagementFactory.getThreadMXBean();
@@ -26,7 +27,7 @@ public class Bursts {
         long each = Integer.parseInt(args[1]) * 1_000_000L;
         CountDownLatch begin = new CountDownLatch(1), done = new CountDownLatch(n),
                        end = new CountDownLatch(1);
-        long[] used = new long[n];
+        long[] used = new long[n], all = new long[n];
         for (int i = 0; i < n; i++) {
             int number = i;
             new Thread(() -> {
@@ -39,7 +40,8 @@ public class Bursts {
                         burst();
                         Thread.sleep(random.nextInt(4));
                     }
-                    used[number] = BEAN.getCurrentThreadCpuTime() - before;
+                    all[number] = BEAN.getCurrentThreadCpuTime();
+                    used[number] = all[number] - before;
                     done.countDown();
                     end.await();
                 } catch (InterruptedException e) {
@@ -51,10 +53,12 @@ public class Bursts {
         System.in.read();
         begin.countDown();
         done.await();
-        long sum = 0;
-        for (long u : used)
-            sum += u;
-        System.out.println(sum);
+        long sum = 0, whole = 0;
+        for (int i = 0; i < n; i++) {
+            sum += used[i];
+            whole += all[i];
+        }
+        System.out.println(sum + " " + whole);
         System.in.read(); // the threads are still there: a recording may be stopped before they end
         end.countDown();
     }
