@@ -46,6 +46,15 @@ int complain(const char *where, const char *what, const char *why)
     return 1;
 }
 
+int complain_of_options(const char *where, const char *what, const char *const *options, size_t n)
+{
+    _cleanup_(buf_release) struct buf given = BUF(4096);
+    for (size_t i = 0; i < n; i++)
+        if (options[i])
+            buf_printf(&given, "%s%s", given.len ? " " : "", options[i]);
+    return complain(where, what, buf_str(&given));
+}
+
 bool complain_of_input(const char *output, char *const *inputs, int n)
 {
     struct stat to, from;

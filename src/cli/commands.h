@@ -31,6 +31,11 @@ const char *command_word(const struct command *c);
  */
 int complain(const char *where, const char *what, const char *why);
 /*
+ * Complains like complain about options, with those of n options that are not NULL as the reason:
+ * "--thread --from". Returns 1.
+ */
+int complain_of_options(const char *where, const char *what, const char *const *options, size_t n);
+/*
  * Makes complaints about `path` mention `shown` instead; with NULL, NULL they no longer do. The
  * strings are not copied. For convert_copy alone: otherwise the name that the user knows would have
  * to pass through every reader of a recording, which only complain about the file that they read.

@@ -208,11 +208,7 @@ static int complain_of_selection(const struct selection *s, const char *path, co
         f->thread ? "--thread" : NULL,         f->class_name ? "--class" : NULL,
         f->from_ns ? "--from" : NULL,          f->to_ns ? "--to" : NULL,
         s->requests.name ? "--request" : NULL, s->requests.slowest > 0 ? "--slowest" : NULL};
-    _cleanup_(buf_release) struct buf all = BUF(256);
-    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
-        if (options[i])
-            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
-    return complain(path, what, buf_str(&all));
+    return complain_of_options(path, what, options, ARRAY_SIZE(options));
 }
 
 static bool any_untimed(const struct profile *p)

@@ -381,12 +381,9 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     if (v->profile->series[v->metric].listed_only) {
         json_key_bool(j, "listed_only", true);
     }
-    if (profile_kept(v)) {
-        json_key_u64(j, "samples", profile_kept(v));
-        json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
-    }
-    if (v->profile->series[v->metric].estimated) {
-        json_key_u64(j, "samples", v->samples);
+    uint64_t kept = profile_kept(v);
+    if (kept || v->profile->series[v->metric].estimated) {
+        json_key_u64(j, "samples", kept ? kept : v->samples);
         json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
         if (v->metric == PROFILE_ALLOCATION)
             json_key_bool(j, "unused_buffers_count", v->profile->rests_count);

@@ -118,9 +118,7 @@ static struct readings readings_of(const struct profile *p, enum profile_metric 
 {
     const struct profile_series *s = &p->series[metric];
     struct readings r = {.all = profile_readings(p, metric)};
-    double whole = 0;
-    for (size_t i = 0; i < s->samples.len && r.all; i++)
-        whole += (double)s->samples.data[i].weight;
+    double whole = r.all ? (double)profile_series_weight(s) : 0;
     r.each = whole > 0 ? (double)r.all / whole : 0;
     return r;
 }

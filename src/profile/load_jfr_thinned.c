@@ -35,10 +35,8 @@ void load_thinned(struct reading *r, const struct load_same *of)
 
 void load_settle_thinned(const struct load_thinned *t, struct profile_series *series)
 {
-    double whole = 0;
-    for (size_t i = 0; i < series->samples.len; i++)
-        whole += (double)series->samples.data[i].weight;
-    if (!t->any || whole <= (double)t->repeated)
+    double whole = t->any ? (double)profile_series_weight(series) : 0;
+    if (whole <= (double)t->repeated)
         return;
     series->kept_share = 1 - (double)t->repeated / whole;
     series->kept_squares = 1 + t->squares / whole;

@@ -436,9 +436,12 @@ enum { FEWEST_READINGS = 10 };
 
 /*
  * Returns the number of samples that were kept of a view's thinned ones, which is approximate if
- * the view is a part; 0 if none was left out, as in other metrics than CPU and elapsed time.
+ * the view is a part; 0 if none was left out, as in all metrics but that of CPU samples.
  */
 uint64_t profile_kept(const struct profile_view *v);
+
+/* Returns the weight of all samples of a series. */
+uint64_t profile_series_weight(const struct profile_series *series);
 
 /*
  * Returns the number of readings on which the times of calls are based, or of samples on which

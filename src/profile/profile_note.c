@@ -75,6 +75,14 @@ uint64_t profile_readings_noted(struct str text)
     return readings;
 }
 
+uint64_t profile_series_weight(const struct profile_series *series)
+{
+    uint64_t weight = 0;
+    for (size_t i = 0; i < series->samples.len; i++)
+        weight += series->samples.data[i].weight;
+    return weight;
+}
+
 uint64_t profile_kept(const struct profile_view *v)
 {
     double n = v->profile->series[v->metric].kept_share * (double)v->weight;
@@ -86,10 +94,8 @@ uint64_t profile_least_weight(const struct profile_view *v)
     const struct profile_series *series = &v->profile->series[v->metric];
     if (series->kept_share > 0)
         return (uint64_t)(FEWEST_READINGS / series->kept_share);
-    uint64_t readings = profile_readings(v->profile, v->metric), whole = 0;
-    for (size_t i = 0; i < series->samples.len && readings; i++)
-        whole += series->samples.data[i].weight;
-    return readings ? whole / readings * FEWEST_READINGS : 0;
+    uint64_t readings = profile_readings(v->profile, v->metric);
+    return readings ? profile_series_weight(series) / readings * FEWEST_READINGS : 0;
 }
 
 bool profile_may_share_places(const struct profile *p)

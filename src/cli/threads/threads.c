@@ -238,7 +238,6 @@ const char *thread_view_end(const struct thread_view *v)
 int thread_view_no_wait(const struct thread_view *v)
 {
     const struct thread_options *o = v->options;
-    _cleanup_(buf_release) struct buf all = BUF(256);
     const char *given[] = {o->times ? only_requests_option(&o->requests) : NULL,
                            o->thread ? "--thread" : NULL,
                            o->lock         ? "--lock"
@@ -247,10 +246,7 @@ int thread_view_no_wait(const struct thread_view *v)
                            o->min_ns ? "--min" : NULL,
                            o->from_ns ? "--from" : NULL,
                            o->to_ns ? "--to" : NULL};
-    for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-        if (given[i])
-            buf_printf(&all, "%s%s", all.len ? " " : "", given[i]);
-    return complain(v->path, "no wait is selected by", buf_str(&all));
+    return complain_of_options(v->path, "no wait is selected by", given, ARRAY_SIZE(given));
 }
 
 void thread_view_print_shorter(const struct thread_view *v, uint64_t shorter)

@@ -259,16 +259,13 @@ static int each(struct recording *r, const struct trace_options *o, const struct
 /* Complains about the options that together select nothing. */
 static int nothing_left(const char *path, const struct trace_options *o)
 {
-    _cleanup_(buf_release) struct buf all = BUF(4096);
-    const char *given[] = {o->calls.method ? "--method" : NULL, o->calls.thread ? "--thread" : NULL,
-                           o->calls.min ? "--min" : NULL, o->calls.from_ns ? "--from" : NULL,
+    const char *given[] = {o->calls.times ? only_requests_option(&o->requests) : NULL,
+                           o->calls.method ? "--method" : NULL,
+                           o->calls.thread ? "--thread" : NULL,
+                           o->calls.min ? "--min" : NULL,
+                           o->calls.from_ns ? "--from" : NULL,
                            o->calls.to_ns ? "--to" : NULL};
-    if (o->calls.times)
-        buf_string(&all, only_requests_option(&o->requests));
-    for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-        if (given[i])
-            buf_printf(&all, "%s%s", all.len ? " " : "", given[i]);
-    return complain(path, "no call is selected by", buf_str(&all));
+    return complain_of_options(path, "no call is selected by", given, ARRAY_SIZE(given));
 }
 
 /* Returns 0, the exit status after a complaint, or a negative errno. Prints nothing else. */
