@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask, decodeMetric, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
-import { percent } from "./format";
+import { percent, points } from "./format";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
 import { rank, search, select, Tree } from "./tree";
@@ -41,9 +41,6 @@ function matchPaths(now: Side, other: Side): Float64Array {
   }
   return weight;
 }
-
-/** A difference of two shares, in percentage points. */
-const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;
 
 // Orange means more than in the other recording, blue less; colour-blind readers can tell these
 // apart.

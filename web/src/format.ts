@@ -19,6 +19,9 @@ export const percentile = (ns: number, key: string, bounds: string[]) =>
 const BELOW = 999.5;
 export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));
 
+/** A difference of two shares, in percentage points. */
+export const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;
+
 /** A sentence of the command's, with times as the page writes them. */
 export const sentence = (text: string) => text.replace(/(\d) us\b/g, "$1\u00a0µs");
 

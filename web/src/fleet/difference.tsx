@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What changed against another version or an earlier time, with an interval for each change.
 import { useMemo } from "preact/hooks";
-import { plural } from "../format";
+import { plural, points } from "../format";
 import { SortableTable } from "../sortable";
 import { Change, Difference, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./parts";
 import { choice, seconds } from "./state";
 
-/** A difference of two shares, in percentage points. */
-const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;
 const changed = (c: Change) => c.verdict === "more" || c.verdict === "less";
 const interval = (c: Change) =>
   c.verdict === "too few readings" ? "too few readings" : `${points(c.low)} to ${points(c.high)}`;
