@@ -1196,6 +1196,45 @@ def test_a_condition_that_can_never_hold_is_reported_while_the_program_runs(jdk,
 
 
 @pytest.mark.jdks(8, 17, 25)
+def test_a_class_that_is_loaded_later_changes_no_reason(jdk, tmp_path):
+    """The agent has compared the condition with the loaded classes before the class of the static
+    field is loaded, and the calls come before it would do so again. That the condition can never
+    hold is reported then too, and once.
+    """
+    command = [
+        lab.BUILD / "jvmscope",
+        "run",
+        "--trace",
+        "TracedLate.take",
+        "--if",
+        "TracedLate$Late.tag > 3",
+        "--trace",
+        "TracedLate.never",
+        "--if",
+        "arg9 == 1",
+        "-o",
+        tmp_path / "n.jfr",
+        "--",
+        *jdk.command("java", "-cp", lab.compiled("TracedLate"), "TracedLate"),
+    ]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        first = lab.read_until(process.stderr, "traces nothing so far")
+        assert "TracedLate.never has 1 argument" in first and "--trace TracedLate.take" not in first
+        process.stdin.write("\n")
+        process.stdin.flush()
+        then = lab.read_until(process.stderr, "traces nothing so far")
+    finally:
+        out, rest = process.communicate("\n", timeout=120)
+    assert process.returncode == 1 and out == "done\n", rest
+    why = "the condition can never hold: the field tag is a text and never a number"
+    assert then.endswith(f"note: --trace TracedLate.take: traces nothing so far: {why}\n"), then
+    assert "so far" not in rest and traced_nothing(first + then + rest)["TracedLate.take"] == why
+
+
+@pytest.mark.jdks(8, 17, 25)
 def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmscope, tmp_path):
     process = jdk.start_java(
         "TracedForever",

@@ -130,15 +130,6 @@ void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
     pthread_mutex_unlock(&method_trace.lock);
 }
 
-bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why)
-{
-    _cleanup_(buf_release) struct buf reason = BUF(16384);
-    bool nothing = method_trace.rules.of[i].fits && fits_no_class(jni, i, NULL, FIT_NOW, &reason);
-    if (nothing)
-        buf_printf(why, "the condition holds for no class loaded so far: %s", buf_str(&reason));
-    return nothing;
-}
-
 bool trace_is_unsatisfiable(unsigned i, struct buf *why)
 {
     pthread_mutex_lock(&method_trace.lock);
@@ -149,6 +140,18 @@ bool trace_is_unsatisfiable(unsigned i, struct buf *why)
         buf_printf(why, "the condition can never hold: %s", rule->impossible);
     pthread_mutex_unlock(&method_trace.lock);
     return impossible;
+}
+
+bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf reason = BUF(16384);
+    if (!method_trace.rules.of[i].fits || !fits_no_class(jni, i, NULL, FIT_NOW, &reason))
+        return false;
+    /* Afterwards, because a class may be loaded meanwhile, after which this is known for good. */
+    trace_fit_classes(jni, i, FIT_EARLY);
+    if (!trace_is_unsatisfiable(i, why))
+        buf_printf(why, "the condition holds for no class loaded so far: %s", buf_str(&reason));
+    return true;
 }
 
 void trace_report_rule(unsigned i, const char *why, trace_report *f, void *context)
@@ -172,18 +175,21 @@ static void each_unsatisfiable_pattern(JNIEnv *jni, unsigned i, enum fit_when wh
 {
     struct trace_patterns *patterns = &method_trace.rules.patterns;
     const char *p = patterns->list;
+    bool all = trace_rules_used(&method_trace.rules) >> i & 1;
     for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':') {
         _cleanup_(buf_release) struct buf why = BUF(16384), reason = BUF(16384);
         _cleanup_free_ char *one = strndup(p, strcspn(p, ":"));
-        if (!one || patterns->rules[n] != i || (unreported && patterns->reported[n]) ||
-            !trace_is_named(one))
+        if (!one || patterns->rules[n] != i)
             continue;
-        if (fits_no_class(jni, i, one, when, &reason)) {
+        if ((!unreported || !patterns->reported[n]) && trace_is_named(one) &&
+            fits_no_class(jni, i, one, when, &reason)) {
             buf_printf(&why, "the condition can never hold: %s", buf_str(&reason));
             patterns->reported[n] = true;
             f(context, one, buf_str(&why));
         }
+        all &= patterns->reported[n];
     }
+    method_trace.rules.of[i].reported |= all; /* a class was loaded after the rule was checked */
 }
 
 void trace_each_unsatisfiable(JNIEnv *jni, enum fit_when when, bool unreported, trace_report *f,

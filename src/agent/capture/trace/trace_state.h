@@ -90,8 +90,8 @@ enum fit_when {
  */
 void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when);
 /*
- * Returns whether the condition of rule i could hold only for classes that are loaded later. Then
- * *why explains it. Does not change the rule.
+ * Returns whether the condition of rule i holds for none of the loaded classes. Then *why explains
+ * it, and says whether a class that is loaded later can change it.
  */
 bool trace_fits_nothing_loaded(JNIEnv *jni, unsigned i, struct buf *why);
 /*
