@@ -3,7 +3,8 @@
  * Makes the VM do things of its own: collections, safepoints of other operations, and, with "late" as
  * the second argument, safepoints to which a thread in a counted loop is late.
  * Its last line is the time.
- * VmActivity SECONDS [late]: the loops last that long, and 30 rounds at least, so that a slow machine has its collections too.
+ * VmActivity SECONDS [late | ROUNDS]: the loops last that long, and this many rounds at least, or 30,
+ * so that a slow machine has its collections too.
  */
 public class VmActivity {
     private static final Object[] kept = new Object[2000];
@@ -55,9 +56,9 @@ public class VmActivity {
                 sink += areas(shape, 1000);
     }
 
-    private static void allocate(long milliseconds) throws InterruptedException {
+    private static void allocate(long milliseconds, int rounds) throws InterruptedException {
         long until = System.nanoTime() + milliseconds * 1_000_000;
-        for (int i = 0, round = 1; System.nanoTime() < until || round <= 30; round++) {
+        for (int i = 0, round = 1; System.nanoTime() < until || round <= rounds; round++) {
             for (int k = 0; k < 3000; k++)
                 kept[i++ % kept.length] = new byte[10_000];
             if (round % 10 == 0)
@@ -70,8 +71,9 @@ public class VmActivity {
 
     public static void main(String[] args) throws Exception {
         Thread counter = null;
+        boolean late = args.length > 1 && args[1].equals("late");
         deoptimize();
-        if (args.length > 1) {
+        if (late) {
             for (int i = 0; i < 20; i++)
                 sink += countsLong(100_000);
             counter = new Thread("the counter") {
@@ -82,7 +84,8 @@ public class VmActivity {
             };
             counter.start();
         }
-        allocate((long) (1000 * Double.parseDouble(args[0])));
+        allocate((long) (1000 * Double.parseDouble(args[0])),
+                args.length > 1 && !late ? Integer.parseInt(args[1]) : 30);
         if (counter != null) {
             counter.interrupt();
             counter.join();
