@@ -191,6 +191,18 @@ static int passes(const struct profile *p, enum profile_metric metric,
     return r < 0 ? r : v.samples > 0;
 }
 
+/*
+ * Returns whether there are samples of a metric, but none that pass the filter, be they left out as
+ * idle or not.
+ */
+static bool all_filtered(const struct profile *p, enum profile_metric metric,
+                         const struct profile_filter *f)
+{
+    struct profile_filter all = *f;
+    all.without_idle = false;
+    return (f->thread || f->class_name || f->from_ns || f->to_ns) && passes(p, metric, &all) == 0;
+}
+
 /* Returns 1 if a sample of any metric passes the filter, 0 if none does, or a negative errno. */
 static int any_passes(const struct profile *p, const struct profile_filter *f)
 {
@@ -335,11 +347,12 @@ int reading_check_metric(const struct selection *s, const struct profile *p, con
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret)
 {
-    /* First, without --metric, those of which the selection can be a part. */
+    /* First, without --metric, those of which the selection is a part. */
     for (int k = s->metric ? PROFILE_METRICS : 0; k < 2 * PROFILE_METRICS; k++) {
         int i = k % PROFILE_METRICS;
         bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;
-        if (k < PROFILE_METRICS && reading_whole_only(&s->filter, p, (enum profile_metric)i))
+        if (k < PROFILE_METRICS && (reading_whole_only(&s->filter, p, (enum profile_metric)i) ||
+                                    all_filtered(p, (enum profile_metric)i, &s->filter)))
             continue;
         if (wanted && (p->series[i].samples.len || s->metric)) {
             *ret = (enum profile_metric)i;

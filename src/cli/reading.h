@@ -33,8 +33,8 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
  */
 bool reading_check(const struct selection *s, struct profile *p, const char *path, bool of_events);
 /*
- * Stores the selected metric; by default, the first one with samples to which the selection can
- * apply. Returns 0, or the exit status after a complaint.
+ * Stores the selected metric; by default, the first one of which the selection has samples. Returns
+ * 0, or the exit status after a complaint.
  */
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Waits for a line before it loads a class and calls take(int), which it then does until the next line.
+ * Waits for a line before it loads a class and calls take(int), which it then does until the next
+ * line.
  */
 public class TracedLate {
     static class Late {

@@ -904,6 +904,29 @@ def test_a_metric_of_which_a_selection_has_nothing_is_refused(jdk, tmp_path):
         assert f"{tmp_path / 'b.jfr'}: " in done.stderr, done
 
 
+@pytest.mark.jdks(11, 17)
+def test_the_metric_is_one_of_which_the_selection_has_samples(jdk, tmp_path):
+    """An empty table of CPU samples was shown of threads that were only blocked."""
+    out, flame = tmp_path / "a.jfr", tmp_path / "a.collapsed"
+    run(jdk, out, "--cpu", "-i", "100ms", "--monitors", program=("OneBlocks",))
+    assert printed_by(lab.jvmscope("report", out)).startswith(f"{out}: CPU samples: ")
+    # A thread has a sample by chance when it uses any CPU time: not all three have one.
+    names = [
+        name
+        for name in ("blocked-0", "blocked-1", "blocked-2")
+        if lab.jvmscope("report", "--metric", "samples", "--thread", name, out).returncode
+    ]
+    assert names
+    for name in names:
+        text = printed_by(lab.jvmscope("report", "--thread", name, out))
+        assert text.startswith(f"{out}: Time blocked on locks: ") and "OneBlocks.want" in text, text
+        assert "also there: CPU samples (--metric samples)" in text, text
+        lab.jvmscope("convert", "--thread", name, out, "-o", flame, check=True)
+        assert "OneBlocks.want" in flame.read_text()
+        done = lab.jvmscope("diff", "--thread", name, out, out)
+        assert done.returncode == 0 and "nothing to compare" not in done.stdout + done.stderr, done
+
+
 def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
     for words, why in (
         (["threads", "x.jfr"], "threads: x.jfr: no such verb: the verbs are summary, monitors, "),
