@@ -14,11 +14,16 @@ struct scaled {
     struct hold_list list; /* all holds; empty if objects is NULL */
     /* per stack: whether it is inside a scaled method; NULL when there is none */
     uint8_t *stacks;
+    /* with stacks: a run counts as inside if the wait before or after it does */
+    bool wide;
 };
 
 /* Determines which objects and stacks w scales. Returns 0, -ENOMEM or an error of holds_collect. */
 int scaled_init(struct scaled *ret, const struct timeline *t, const struct what_if *w) must_check;
 void scaled_release(struct scaled *s);
+
+/* Returns whether the stack of a node is one of the marked ones. */
+bool replay_stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node);
 
 struct replay {
     const struct timeline *t;
@@ -93,6 +98,12 @@ static inline uint64_t replay_left(int64_t *saved, uint64_t own)
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
                 double factor, enum hold_ends ends) must_check;
 void replay_release(struct replay *r);
+
+/*
+ * Returns whether the time before a node lies inside a scaled method. For a wait, its stack says
+ * so. A run has no stack; it counts as inside when the node that ends it does.
+ */
+bool replay_method_inside(struct replay *r, const struct tl_node *at, uint32_t n);
 
 /*
  * Computes the thread's own time from start, the time of the previous node, to a node, scaled where

@@ -396,20 +396,43 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
  * Sections of one thread nest or follow each other. The loop goes backward, and each section adds
  * the time that later ones have not covered yet.
  */
-static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t end,
-                       enum hold_ends ends)
+static void parts(const struct section_lane *lane, uint64_t start, uint64_t end,
+                  enum hold_ends ends, void (*take)(void *arg, uint64_t from, uint64_t to),
+                  void *arg)
 {
-    uint64_t sum = 0, covered = end;
+    uint64_t covered = end;
     for (size_t i = lane->open.len; i-- > 0 && covered > start;) {
         const struct section_span *one = &lane->open.data[i];
         uint64_t begin = ends == HOLD_ENDS_AT_ONCE ? one->start + one->uncertain : one->start;
         uint64_t from = MAX(begin, start), to = MIN(one->end[ends], covered);
         if (to > from) {
-            sum += to - from;
+            take(arg, from, to);
             covered = from;
         }
     }
+}
+
+static void add_part(void *arg, uint64_t from, uint64_t to)
+{
+    *(uint64_t *)arg += to - from;
+}
+
+static uint64_t inside(const struct section_lane *lane, uint64_t start, uint64_t end,
+                       enum hold_ends ends)
+{
+    uint64_t sum = 0;
+    parts(lane, start, end, ends, add_part, &sum);
     return sum;
+}
+
+void sections_parts(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                    enum hold_ends ends, void (*take)(void *arg, uint64_t from, uint64_t to),
+                    void *arg)
+{
+    struct section_lane *lane = &s->lanes[thread];
+    if (lane->next.start < end)
+        take_in(s, lane, start, end);
+    parts(lane, start, end, ends, take, arg);
 }
 
 uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,

@@ -88,3 +88,10 @@ uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, ui
                          enum hold_ends ends);
 void sections_inside_all(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
                          uint64_t ret[HOLD_ENDS]);
+/*
+ * Passes the parts of [start, end) that lie inside to a function, the last one first. The same
+ * order of questions is required.
+ */
+void sections_parts(struct sections *s, uint32_t thread, uint64_t start, uint64_t end,
+                    enum hold_ends ends, void (*take)(void *arg, uint64_t from, uint64_t to),
+                    void *arg);

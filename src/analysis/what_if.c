@@ -2,6 +2,7 @@
 #include "analysis/what_if.h"
 
 #include "analysis/graph.h"
+#include "analysis/possible.h"
 #include "analysis/replay.h"
 #include "base/nth.h"
 
@@ -10,133 +11,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool stack_inside(const struct timeline *t, const uint8_t *stacks, uint32_t node)
-{
-    uint32_t stack = tl_context_of(t, node)->stack;
-    return stack != TL_NONE && stacks[stack];
-}
-
-int scaled_init(struct scaled *ret, const struct timeline *t, const struct what_if *w)
-{
-    struct scaled s = {0};
-    int r = 0;
-    if (w->lock) {
-        s.objects = calloc(t->n_objects + 1, 1);
-        for (size_t i = 0; s.objects && i < t->n_objects; i++)
-            s.objects[i] = w->lock(t, (uint32_t)i, w->lock_arg);
-        r = s.objects ? hold_list_init(&s.list, t, w->lock, w->lock_arg) : -ENOMEM;
-    }
-    if (r == 0 && w->method) {
-        s.stacks = calloc(t->n_stacks + 1, 1);
-        r = s.stacks ? 0 : -ENOMEM;
-        for (size_t i = 0; r == 0 && i < t->n_stacks; i++) {
-            for (uint32_t k = 0; k < t->stacks[i].len && !s.stacks[i]; k++)
-                s.stacks[i] = w->method(t, t->frames[t->stacks[i].first + k].method, w->method_arg);
-        }
-    }
-    if (r < 0)
-        scaled_release(&s);
-    else
-        *ret = s;
-    return r;
-}
-
-void scaled_release(struct scaled *s)
-{
-    free(s->objects);
-    hold_list_release(&s->list);
-    free(s->stacks);
-    *s = (struct scaled){0};
-}
-
-int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
-                double factor, enum hold_ends ends)
-{
-    struct replay r = {.t = t, .what = what, .factor = factor, .ends = ends};
-    int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
-    if (result == 0 && !(r.saved = calloc(t->n_threads + 1, sizeof(*r.saved))))
-        result = -ENOMEM;
-    if (result == 0 && what->stacks && !(r.seen = calloc(t->n_threads + 1, sizeof(*r.seen))))
-        result = -ENOMEM;
-    if (result < 0)
-        replay_release(&r);
-    else
-        *ret = r;
-    return result;
-}
-
-void replay_release(struct replay *r)
-{
-    sections_release(&r->sections);
-    free(r->seen);
-    free(r->saved);
-    *r = (struct replay){0};
-}
-
-static uint64_t scale(const struct replay *r, uint64_t all, uint64_t inside)
-{
-    return (all - inside) + (uint64_t)((double)inside * r->factor + 0.5);
-}
-
-/*
- * Returns whether the time before a node lies inside a scaled method. For a wait, its stack says
- * so. A run has no stack; it counts as inside when the nodes before and after it are both inside.
- */
-static bool method_inside(struct replay *r, const struct tl_node *at, uint32_t n)
-{
-    if (!r->what->stacks || at->prev >= n)
-        return false;
-    uint32_t state = graph_state_seen(r->t, at->prev, &r->seen[at->thread]);
-    return stack_inside(r->t, r->what->stacks, tl_node(r->t, state).flags & TL_BLOCKED ? state : n);
-}
-
-void replay_own(struct replay *r, const struct tl_node *at, uint32_t n, uint64_t start,
-                uint64_t ret[HOLD_ENDS])
-{
-    uint64_t end = at->time, inside[HOLD_ENDS] = {0};
-    if (start >= end) {
-        memset(ret, 0, HOLD_ENDS * sizeof(*ret));
-        return;
-    }
-    if (r->what->objects)
-        sections_inside_all(&r->sections, at->thread, start, end, inside);
-    bool all = method_inside(r, at, n);
-    for (int i = 0; i < HOLD_ENDS; i++) {
-        inside[i] = all ? end - start : inside[i];
-        ret[i] = scale(r, end - start, inside[i]);
-    }
-    r->scaled += inside[r->ends];
-}
-
-uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to)
-{
-    uint64_t from = tl_node(r->t, n).time;
-    return scale(r, to - from,
-                 r->what->objects
-                     ? sections_inside(&r->sections, tl_node(r->t, n).thread, from, to, r->ends)
-                     : 0);
-}
-
-uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
-{
-    const struct tl_node at = tl_node(r->t, n);
-    bool caused = graph_caused(&at, n);
-    const struct tl_node waker = caused ? tl_node(r->t, at.waker) : at;
-    uint64_t time = at.time;
-    if (at.prev == TL_NONE || (caused && graph_carried(r->t, &at, &waker)))
-        return caused ? times[at.waker] + (time - waker.time) : time;
-    const uint64_t before = tl_node(r->t, at.prev).time;
-    if (!caused) {
-        uint64_t own[HOLD_ENDS];
-        replay_own(r, &at, n, before, own);
-        return times[at.prev] + replay_left(&r->saved[at.thread], own[r->ends]);
-    }
-    if (!graph_woken(r->t, n))
-        return MAX(times[at.prev] + (time - before), times[at.waker]);
-    return replay_woken(r, &at, waker.time, &r->saved[waker.thread], before, times[at.prev],
-                        times[at.waker]);
-}
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
 {
@@ -245,7 +119,8 @@ static void find_path(struct path_part *p)
         uint64_t inside = p->what->objects ? sections_inside(&sections, s->thread, s->start, s->end,
                                                              HOLD_ENDS_LIKELY)
                                            : 0;
-        if (p->what->stacks && s->node != TL_NONE && stack_inside(p->t, p->what->stacks, s->node))
+        if (p->what->stacks && s->node != TL_NONE &&
+            replay_stack_inside(p->t, p->what->stacks, s->node))
             inside = s->end - s->start;
         p->inside += inside;
     }
@@ -524,7 +399,53 @@ static struct all_in_order plan(const struct path_part *p, double factor, const 
     return all;
 }
 
-static int answer(struct path_part *p, double factor, struct what_if_answer *a)
+/* Returns by how much a run of this length may differ from others (see conclude). */
+static uint64_t differs(const struct path_part *p, uint64_t length)
+{
+    double part = p->path.length ? (double)length / (double)p->path.length : 0;
+    return (uint64_t)(1.833 * sqrt(2) * p->spread * part);
+}
+
+/*
+ * Computes what is possible besides what a replay can know. For a timeline that is too large to
+ * count it, the bounds are that all of the time is inside, and that none is.
+ */
+static int find_possible(struct path_part *p, double factor, struct what_if_answer *a)
+{
+    struct path_part wider = *p;
+    struct scaled wide;
+    struct in_order one = {.ends = HOLD_ENDS_LATE};
+    uint64_t inside, alone, scaled;
+    bool more;
+    a->least = MIN(a->low, (uint64_t)(factor * (double)a->before));
+    a->most = MAX(a->high, factor < 1 ? a->before : (uint64_t)(factor * (double)a->before));
+    if (factor == 1 || !possible_counts(p->t))
+        return 0;
+    int result = possible_sections(p->t, p->what, &wide, &more);
+    if (result < 0)
+        return result;
+    wider.what = more ? &wide : p->what;
+    a->least = a->low;
+    if (factor < 1 && more) {
+        result = replay_with(&wider, factor, &one, 1, p->t->n_nodes + 1, &scaled);
+        uint64_t around = differs(p, one.result);
+        a->least = MIN(a->low, one.result - MIN(around, one.result));
+    }
+    if (result == 0)
+        result = possible_alone(p->t, factor < 1 ? p->what : wider.what,
+                                factor < 1 ? HOLD_ENDS_AT_ONCE : HOLD_ENDS_LATE, p->from, p->to,
+                                &inside, &alone);
+    if (result == 0) {
+        uint64_t part = (uint64_t)(fabs(factor - 1) * (double)(factor < 1 ? alone : inside));
+        uint64_t most = factor < 1 ? a->before - part : a->before + part;
+        most = MAX(a->high, most + differs(p, most));
+        a->most = factor < 1 ? MIN(a->before, most) : most;
+    }
+    possible_release(&wide);
+    return result;
+}
+
+static int answer(struct path_part *p, double factor, bool bounds, struct what_if_answer *a)
 {
     uint64_t took[3] = {0}, vary[2] = {0, 0};
     uint32_t end;
@@ -547,7 +468,7 @@ static int answer(struct path_part *p, double factor, struct what_if_answer *a)
     vary_hand_overs(&all, took, vary);
     conclude(a, factor, p->spread, vary);
     widen(&all, factor, a);
-    return result;
+    return result == 0 && bounds ? find_possible(p, factor, a) : result;
 }
 
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
@@ -559,7 +480,7 @@ int what_if(const struct timeline *t, const struct path_options *o, const struct
     if (result < 0)
         return result;
     struct path_part p = {.t = t, .options = o, .what = &what};
-    result = answer(&p, w->factor, &a);
+    result = answer(&p, w->factor, w->bounds, &a);
     if (result == 0)
         *ret = a;
     critical_path_release(&p.path);

@@ -17,6 +17,7 @@ struct what_if {
     bool (*method)(const struct timeline *t, uint32_t method, void *arg);
     void *method_arg;
     double factor; /* factor for the time inside, >= 0: 0.5 halves it */
+    bool bounds;   /* also computes what is possible */
 };
 
 struct what_if_answer {
@@ -49,6 +50,13 @@ struct what_if_answer {
     uint64_t ends_ns[2];
     /* how much one run differs from others, as a standard deviation, as far as this run shows */
     uint64_t spread;
+    /*
+     * with bounds: the interval of what is possible, which contains low and high. least: the
+     * threads held the locks wherever the recording cannot tell. most: what was free or over in the
+     * recording, other locks and threads to be joined, holds threads up so that nothing happens at
+     * the same time that did not in the recording.
+     */
+    uint64_t least, most;
     /* the makespan if all of the path's share were gained: before - share * (1 - factor) */
     uint64_t upper_bound;
 };

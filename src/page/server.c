@@ -196,7 +196,8 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     char *end = NULL;
     struct what_if w = {.lock = is_of_class,
                         .lock_arg = (void *)class,
-                        .factor = factor ? strtod(factor, &end) : -1};
+                        .factor = factor ? strtod(factor, &end) : -1,
+                        .bounds = true};
     if (!class || !factor || end == factor || *end || !(w.factor >= 0 && w.factor <= 100)) {
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
@@ -213,6 +214,8 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     json_key_u64(&j, "after_ns", a.answer);
     json_key_u64(&j, "after_low_ns", a.low);
     json_key_u64(&j, "after_high_ns", a.high);
+    json_key_u64(&j, "possible_low_ns", a.least);
+    json_key_u64(&j, "possible_high_ns", a.most);
     json_key_bool(&j, "on_path", what_if_on_path(w.factor, &a));
     json_key_bool(&j, "ends_inferred", a.ends_inferred);
     if (put_unknown_owners(&j, t, class) < 0) {

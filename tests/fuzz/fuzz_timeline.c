@@ -43,7 +43,7 @@ static void analyse(struct timeline *t)
     struct path_shares shares;
     struct path_methods methods;
     struct monitor_stats stats;
-    struct what_if w = {.lock = all, .factor = 0.5};
+    struct what_if w = {.lock = all, .factor = 0.5, .bounds = true};
     struct what_if_answer a;
     if (critical_path(t, &PATH_OPTIONS, &p) == 0) {
         if (path_shares_of(t, &PATH_OPTIONS, &p, &shares) == 0)
@@ -79,7 +79,7 @@ static void scan_some(const struct timeline *t)
 
 static void replay_unchecked(const struct timeline *t)
 {
-    struct what_if w = {.lock = all, .factor = 0.5};
+    struct what_if w = {.lock = all, .factor = 0.5, .bounds = true};
     uint64_t *times = t->holds && t->hold_first ? malloc((t->n_nodes + 1) * sizeof(*times)) : NULL;
     if (times)
         (void)!what_if_times(t, &w, times);

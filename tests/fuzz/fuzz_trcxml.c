@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct timeline *t = NULL;
     if (trcxml_read(&t, data, size, &why) == 0) {
         struct critical_path p;
-        struct what_if w = {.lock = all, .factor = 0.5};
+        struct what_if w = {.lock = all, .factor = 0.5, .bounds = true};
         struct what_if_answer a;
         if (t->n_nodes && critical_path(t, &PATH_OPTIONS, &p) == 0) {
             uint64_t sum = 0;

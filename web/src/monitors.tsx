@@ -396,6 +396,8 @@ function WhatIf({
         after_ns: number;
         after_low_ns: number;
         after_high_ns: number;
+        possible_low_ns: number;
+        possible_high_ns: number;
         on_path: boolean;
         ends_inferred: boolean;
         owner_unknown: number;
@@ -475,6 +477,9 @@ function WhatIf({
                   {" "}
                   — expected between {duration(answer.after_low_ns)} and{" "}
                   {duration(answer.after_high_ns)}
+                  {(answer.possible_low_ns < answer.after_low_ns ||
+                    answer.possible_high_ns > answer.after_high_ns) &&
+                    `, possible from ${duration(answer.possible_low_ns)} to ${duration(answer.possible_high_ns)}: threads may then wait for locks that were free in the recording, or to join threads that had ended, and sections that no thread waited for may have been anywhere in the methods that take the lock`}
                   {answer.ends_inferred &&
                     "; the time at which a thread released the lock is inferred if no other thread waited for it"}
                   {answer.owner_unknown > 0 &&

@@ -45,6 +45,8 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "after_ns", a->answer);
     json_key_u64(j, "after_low_ns", a->low);
     json_key_u64(j, "after_high_ns", a->high);
+    json_key_u64(j, "possible_low_ns", a->least);
+    json_key_u64(j, "possible_high_ns", a->most);
     json_key_bool(j, "on_path", what_if_on_path(factor, a));
     if (lock)
         json_key_bool(j, "inferred", inferred);
@@ -123,14 +125,42 @@ static int by_gain(const void *a, const void *b)
     return strcmp(x->lock, y->lock);
 }
 
+/* Returns whether more is possible than what is expected. */
+static bool more_possible(const struct what_if_answer *a)
+{
+    return a->least < a->low || a->most > a->high;
+}
+
+static void explain_possible(void)
+{
+    puts(" possible: once sections take another time, threads may wait for locks that were free in "
+         "the recording, or to join threads that had ended; sections that no thread waited for may "
+         "have been anywhere in the methods that take the lock (`run --locks` records them)");
+}
+
+/* The two ends of what is possible as text. */
+struct possible_text {
+    char text[56];
+};
+
+static struct possible_text format_possible(const struct what_if_answer *a)
+{
+    struct possible_text ret;
+    char least[24], most[24];
+    snprintf(ret.text, sizeof(ret.text), "%s to %s", format_duration(least, a->least),
+             format_duration(most, a->most));
+    return ret;
+}
+
 static void print_change(const struct gain *gain, double factor)
 {
     char after[24], change[24];
     const struct what_if_answer *a = &gain->answer;
     bool later = a->answer > a->before || (a->answer == a->before && factor > 1);
-    printf(" %10s  %10s %s  %s%s\n", format_duration(after, a->answer),
+    printf(" %10s  %10s %s  %20s  %s%s\n", format_duration(after, a->answer),
            format_duration(change, later ? a->answer - a->before : a->before - a->answer),
-           later ? "later " : "sooner", gain->lock, gain->inferred ? " (inferred)" : "");
+           later ? "later " : "sooner", format_possible(a).text, gain->lock,
+           gain->inferred ? " (inferred)" : "");
 }
 
 /* Prints the range that inferred ends of sections allow. */
@@ -150,12 +180,13 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
     const char *end = thread_view_end(v);
     if (n && !v->options->json)
         printf("%s%s%s; if the sections of one lock took %.3g of their time (for others: --lock, "
-               "--method):\n    becomes             change  lock\n",
+               "--method):\n    becomes             change              possible  lock\n",
                format_duration(before, gains[0].answer.before), end ? " up to the end of " : "",
                end ? end : "", factor);
-    bool inferred = false;
+    bool inferred = false, more = false;
     for (size_t i = 0; i < n; i++) {
         inferred |= gains[i].inferred;
+        more |= more_possible(&gains[i].answer);
         answer_json(v, j, gains[i].lock, factor, &gains[i].answer, gains[i].unknown,
                     gains[i].inferred);
         if (!v->options->json)
@@ -169,10 +200,12 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
     if (inferred && !v->options->json)
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(--lock shows how much that matters, `run --locks` records it)");
+    if (more && !v->options->json)
+        explain_possible();
     if (!v->options->json)
         thread_view_print_unknown(v, unknown);
     if (!n && !v->options->json)
-        puts("no lock is on the critical path: --method PATTERN answers for methods");
+        puts("no lock is on the critical path: --method PATTERN answers for methods that wait");
 }
 
 /*
@@ -197,7 +230,8 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         r = path_shares_of(v->t, &v->range, &p, &shares);
     for (size_t i = 0; r == 0 && i < shares.rows.len; i++) {
         uint32_t class = shares.rows.data[i].class;
-        struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
+        struct what_if w = {
+            .lock = lock_of_class, .lock_arg = &class, .factor = factor, .bounds = true};
         struct gain gain = {.lock = tl_string(v->t, class),
                             .unknown = unknown_owners_of(&unknown, class)};
         left += shares.rows.data[i].ns && gains.len >= limit;
@@ -247,12 +281,17 @@ int threads_what_if(struct thread_view *v)
         return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
     /* For a misspelt name the answer would be that nothing is gained. */
     if (selected_by_name(v->path, "no method matches on the stacks of waits", o->method,
-                         method_of_frame, v->t, v->t->n_frames))
+                         method_of_frame, v->t, v->t->n_frames)) {
+        fputs("jvmscope: note: what-if shortens locks and waits; `threads critical-path` ranks "
+              "methods that run\n",
+              stderr);
         return 1;
+    }
     struct what_if w = {.lock = o->lock ? lock_selected : NULL,
                         .lock_arg = v,
                         .method = o->method ? method_selected : NULL,
-                        .method_arg = v};
+                        .method_arg = v,
+                        .bounds = true};
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     struct unknown_table unknown = {0};
@@ -264,7 +303,7 @@ int threads_what_if(struct thread_view *v)
     if (!o->json && thread_view_end(v))
         printf("up to the end of %s:\n", thread_view_end(v));
     int r = hold_list_keep(v->t, NULL);
-    bool off_path = true;
+    bool off_path = true, more = false;
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
         char before[24], after[24], low[24], high[24];
@@ -274,18 +313,23 @@ int threads_what_if(struct thread_view *v)
             break;
         answer_json(v, &j, NULL, factors[i], &a, &all, a.ends_inferred);
         if (!o->json)
-            printf("if %s took %.3g of its time: %s instead of %s, expected between %s and %s%s\n",
-                   o->lock ? o->lock : o->method, factors[i], format_duration(after, a.answer),
-                   format_duration(before, a.before), format_duration(low, a.low),
-                   format_duration(high, a.high),
-                   a.decided_anew
-                       ? ""
-                       : "; the replay keeps the recorded order of the locks, because it could not "
-                         "determine a new one, so the true result may be shorter than this");
+            printf(
+                "if %s took %.3g of its time: %s instead of %s, expected between %s and %s%s%s%s\n",
+                o->lock ? o->lock : o->method, factors[i], format_duration(after, a.answer),
+                format_duration(before, a.before), format_duration(low, a.low),
+                format_duration(high, a.high), more_possible(&a) ? ", possible from " : "",
+                more_possible(&a) ? format_possible(&a).text : "",
+                a.decided_anew
+                    ? ""
+                    : "; the replay keeps the recorded order of the locks, because it could not "
+                      "determine a new one, so the true result may be shorter than this");
         if (!o->json)
             print_ends(&a);
+        more |= more_possible(&a);
         off_path = off_path && !what_if_on_path(w.factor, &a) && a.answer == a.before;
     }
+    if (r == 0 && !o->json && more)
+        explain_possible();
     if (r == 0 && !o->json && off_path)
         printf(" nothing is %s, because none of these sections lies on the critical path "
                "(jvmscope threads critical-path)\n",

@@ -1006,19 +1006,27 @@ def test_tables_are_what_a_new_user_reads(jdk):
     head, _, first, *rest = text("what-if").splitlines()
     assert re.match(
         r"[\d.]+ ms; if the sections of one lock took 0.5 of their time", head
-    ) and re.fullmatch(r" +[\d.]+ ms +[\d.]+ ms sooner +java\.lang\.Object( \(inferred\))?", first)
+    ) and re.fullmatch(
+        r" +[\d.]+ ms +[\d.]+ ms sooner +[\d.]+ m?s to [\d.]+ m?s  java\.lang\.Object( \(inferred\))?",
+        first,
+    )
     noted = [
         line for line in rest if line.startswith(" (inferred): ")
-    ]  # there is a last line, if it matters when locks were released
-    assert len(noted) == any(row["ends_inferred"] for row in tried) and len(rest) == len(
-        tried
-    ) - 1 + len(noted)
+    ]  # there is such a line, if it matters when locks were released
+    explained = [line for line in rest if line.startswith(" possible: ")]
+    assert len(noted) == any(row["ends_inferred"] for row in tried)
+    assert len(explained) == any(
+        row["possible_low_ns"] < row["after_low_ns"]
+        or row["possible_high_ns"] > row["after_high_ns"]
+        for row in tried
+    )
+    assert len(rest) == len(tried) - 1 + len(noted) + len(explained)
     assert (
         len(
             [
                 line
                 for line in text("what-if", "-n", 1).splitlines()
-                if not line.startswith(" (inferred): ")
+                if not line.startswith((" (inferred): ", " possible: "))
             ]
         )
         == 3
@@ -1119,7 +1127,8 @@ def test_tables_are_what_a_new_user_reads(jdk):
         for name in ("Misspelt", "T1,Misspelt") if option == "--thread" else ("Misspelt",):
             done = lab.jvmscope("threads", verb, option, name, run.path)
             assert (done.returncode, done.stdout) == (1, "") and re.fullmatch(
-                r"jvmscope: \S+: no [a-z' ]+: Misspelt\n", done.stderr
+                r"jvmscope: \S+: no [a-z' ]+: Misspelt\n(jvmscope: note: what-if .*\n)?",
+                done.stderr,
             ), (verb, option, done)
     for verb, one, other in (
         ("summary", "--class", "--lock"),
@@ -1144,7 +1153,13 @@ def test_what_if_of_nothing_and_a_cut_recording_are_reported(jdk, tmp_path):
     ):
         done = lab.jvmscope("threads", "what-if", option, "Misspelt", path)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr == f"jvmscope: {path}: {what}: Misspelt\n"
+        note = (
+            "jvmscope: note: what-if shortens locks and waits; `threads critical-path` ranks methods"
+            " that run\n"
+        )
+        assert done.stderr == f"jvmscope: {path}: {what}: Misspelt\n" + (
+            note if option == "--method" else ""
+        )
     cut = tmp_path / "cut.jfr"
     cut.write_bytes(pathlib.Path(path).read_bytes()[:-1000])
     for verb in ("summary", "critical-path", "timeline"):

@@ -953,3 +953,65 @@ def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record
         assert "HoldEnds$Lock (inferred)\n" in lab.output("threads", *words, out)
     text = lab.output("threads", "what-if", "--lock", "HoldEnds*", "--factor", "0.5", out)
     assert "if no thread waited for a release, its time is inferred" in text, text
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("program", ["locks", "joins", "own"])
+def test_what_if_says_what_is_possible_with_what_was_free(jdk, folder, program, record_property):
+    """Shortened sections of these programs then wait for a lock or a thread that was free in the
+    recording, or were mostly free themselves. The changed program is really run: its time is among
+    what is possible, and the answer says so in each of its forms.
+    """
+    out = folder / f"free-{program}-{jdk.version}.jfr"
+    which = (
+        ("--method", "FreeBefore.section")
+        if program == "joins"
+        else ("--lock", "=FreeBefore$Shortened")
+    )
+    for factor in (0.5, 0):
+        ns = []
+        for scale in (1, factor, factor):
+            done = jdk.java(
+                "FreeBefore",
+                program,
+                scale,
+                jvm=[jdk.agent(f"threads=y,format=r,file={out}")] if scale == 1 else (),
+            )
+            assert done.returncode == 0 and not done.stderr, done.stderr
+            ns.append(int(done.stdout))
+        (answer,) = threads("what-if", out, *which, "--factor", factor)
+        truth = answer["before_ns"] - (ns[0] - min(ns[1:]))  # a busy machine only delays
+        found = {k: round(v / 1e6) for k, v in answer.items() if k.endswith("_ns")}
+        record_property(f"found at {factor}", f"truth {truth / 1e6:.0f}, {found}")
+        low, high = answer["possible_low_ns"], answer["possible_high_ns"]
+        # Two runs differ by the delays that the machine causes.
+        assert low - 20e6 <= truth <= high + 20e6, (truth, found)
+        assert low <= answer["after_low_ns"] <= answer["after_high_ns"] <= high, found
+        assert high <= answer["before_ns"]
+        text = lab.output("threads", "what-if", *which, "--factor", factor, out)
+        assert re.search(r", possible from [\d.]+ m?s to [\d.]+ m?s[;\n]", text), text
+        assert "\n possible: once sections take another time, threads may wait" in text, text
+    (slower,) = threads("what-if", out, *which, "--factor", "2")
+    assert slower["before_ns"] <= slower["possible_low_ns"] <= slower["after_low_ns"], slower
+    assert slower["after_high_ns"] <= slower["possible_high_ns"] <= 3 * slower["before_ns"]
+    if program == "locks":
+        head, columns, *rows = lab.output("threads", "what-if", out).splitlines()
+        assert columns.split() == ["becomes", "change", "possible", "lock"]
+        assert re.search(r" [\d.]+ m?s to [\d.]+ m?s  FreeBefore\$Shortened\b", rows[0]), rows
+
+
+@pytest.mark.jdks(17)
+def test_recorded_sections_leave_less_possible(jdk, folder):
+    """With --locks all sections are recorded, so that no more of them can have been free."""
+    out = folder / "free-own-locks.jfr"
+    done = jdk.java(
+        "FreeBefore",
+        "own",
+        1,
+        jvm=[jdk.agent(f"threads=y,locks=FreeBefore$Shortened,format=r,file={out}")],
+    )
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    (answer,) = threads("what-if", out, "--lock", "FreeBefore*", "--factor", "0")
+    assert answer["possible_low_ns"] == answer["after_low_ns"], answer
+    # 30 sections of 20 ms in each thread
+    assert answer["after_low_ns"] <= answer["before_ns"] - 580e6, answer
