@@ -321,10 +321,86 @@ static bool note_without_effect(struct settings *s, struct patterns *of)
     return any;
 }
 
+enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
+
+/* Notes what was asked for, and which patterns had no effect. */
+static void note_event(struct settings *s, struct patterns *of, const struct rec_event *e)
+{
+    const char *option = rec_string(&e->object, "option", "?");
+    switch (e->tag) {
+    case SETTING:
+        note_setting(s, e);
+        keep_setting(of, e);
+        break;
+    case UNMATCHED:
+        if (!rec_long(&e->object, "partly", 0))
+            add_unmatched_traces(of, rec_string(&e->object, "pattern", "?"));
+        break;
+    case PATTERN:
+        add_unmatched(of, option_find(option, strlen(option)),
+                      rec_string(&e->object, "pattern", "?"));
+        break;
+    case NOTE:
+        add_unmatched(of, OPT_LOG, rec_string(&e->object, "place", "?"));
+        add_unmatched(of, OPT_WATCH, rec_string(&e->object, "place", "?"));
+    }
+}
+
+/* Returns whether the option that an event is about had no effect at all. */
+static bool is_about_missing(const struct settings *s, const struct rec_event *e)
+{
+    const char *name = rec_string(&e->object, "option", "?");
+    int option = e->tag == UNMATCHED ? OPT_TRACE : option_find(name, strlen(name));
+    return e->tag == NOTE ? s->missing[OPT_LOG] || s->missing[OPT_WATCH]
+                          : option >= 0 && s->missing[option];
+}
+
+static void report_pattern(const struct rec_event *e)
+{
+    const char *subject = rec_string(&e->object, "pattern", "?"),
+               *option = rec_string(&e->object, "option", "?"),
+               *nested = rec_string(&e->object, "nested", NULL),
+               *reason = rec_string(&e->object, "reason", NULL);
+    int i = option_find(option, strlen(option));
+    _cleanup_(buf_release) struct buf text = BUF(4096);
+    if (reason && *reason) {
+        buf_printf(&text, "%s: no call of it can be a request", subject);
+        complain(option_table[OPT_REQUESTS].flag, buf_str(&text), reason);
+        return;
+    }
+    buf_string(&text, subject);
+    if (nested && *nested)
+        buf_printf(&text, i == OPT_SHOW ? ", but there is %s" : ", but %s was", nested);
+    complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
+             i == OPT_SHOW ? "no class that was loaded has this field"
+                           : "nothing that was loaded matches",
+             buf_str(&text));
+}
+
+/* Prints which pattern or place had no effect. */
+static void report_event(const struct rec_event *e)
+{
+    const char *subject = rec_string(&e->object, "pattern", "?"),
+               *reason = rec_string(&e->object, "reason", "no method matches"),
+               *text = rec_string(&e->object, "text", "?");
+    switch (e->tag) {
+    case UNMATCHED:
+        complain(subject,
+                 rec_long(&e->object, "partly", 0) ? "the pattern did not trace all that it matches"
+                                                   : "the pattern traced nothing",
+                 target_has_reported_why(subject, reason) ? NULL : reason);
+        break;
+    case NOTE:
+        complain(rec_string(&e->object, "place", "?"),
+                 text + (strncmp(text, "note: ", 6) == 0 ? 6 : 0), NULL);
+        break;
+    case PATTERN:
+        report_pattern(e);
+    }
+}
+
 int contents_report(const char *path, const char *shown)
 {
-    enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
-
     static const struct rec_select wanted[] = {{"jdk.ActiveSetting", SETTING},
                                                {"jvmscope.TraceUnmatched", UNMATCHED},
                                                {"jvmscope.PatternUnmatched", PATTERN},
@@ -337,67 +413,26 @@ int contents_report(const char *path, const char *shown)
     struct patterns patterns[ARRAY_SIZE(with_patterns)];
     if (recording_open(&r, path, &why) < 0)
         return 0;
-    /*
-     * What the command has already reported is repeated only if it explains why the recording is
-     * empty.
-     */
     bool empty = !recording_shown_by(r, NULL);
     if (recording_select(r, wanted) < 0)
         return 0;
     for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
         patterns[i] = (struct patterns){.unmatched = BUF(1 << 20)};
     recording_rewind(r);
+    while (recording_next(r, &e) > 0)
+        note_event(&s, patterns, &e);
+    int status = note_without_effect(&s, patterns);
+    recording_rewind(r);
     while (recording_next(r, &e) > 0) {
         const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
-        bool partly = e.tag == UNMATCHED && rec_long(&e.object, "partly", 0);
-        const char *option = rec_string(&e.object, "option", "?");
-        if (e.tag == UNMATCHED && !partly)
-            add_unmatched_traces(patterns, subject);
-        if (e.tag == PATTERN)
-            add_unmatched(patterns, option_find(option, strlen(option)), subject);
-        if (e.tag == NOTE) {
-            add_unmatched(patterns, OPT_LOG, subject);
-            add_unmatched(patterns, OPT_WATCH, subject);
-        }
-        if (e.tag != SETTING && !empty && target_has_reported(subject))
-            continue;
-        if (e.tag == UNMATCHED) {
-            const char *reason = rec_string(&e.object, "reason", "no method matches");
-            complain(subject,
-                     partly ? "the pattern did not trace all that it matches"
-                            : "the pattern traced nothing",
-                     target_has_reported_why(subject, reason) ? NULL : reason);
-            continue;
-        }
-        if (e.tag == NOTE) {
-            const char *text = rec_string(&e.object, "text", "?");
-            complain(rec_string(&e.object, "place", "?"),
-                     text + (strncmp(text, "note: ", 6) == 0 ? 6 : 0), NULL);
-            continue;
-        }
-        if (e.tag == PATTERN) {
-            const char *nested = rec_string(&e.object, "nested", NULL);
-            const char *reason = rec_string(&e.object, "reason", NULL);
-            int i = option_find(option, strlen(option));
-            _cleanup_(buf_release) struct buf text = BUF(4096);
-            if (reason && *reason) {
-                buf_printf(&text, "%s: no call of it can be a request", subject);
-                complain(option_table[OPT_REQUESTS].flag, buf_str(&text), reason);
-                continue;
-            }
-            buf_string(&text, subject);
-            if (nested && *nested)
-                buf_printf(&text, i == OPT_SHOW ? ", but there is %s" : ", but %s was", nested);
-            complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
-                     i == OPT_SHOW ? "no class that was loaded has this field"
-                                   : "nothing that was loaded matches",
-                     buf_str(&text));
-            continue;
-        }
-        note_setting(&s, &e);
-        keep_setting(patterns, &e);
+        /*
+         * What the command has already reported is repeated only if it explains why the recording
+         * is empty, or why the status is 1.
+         */
+        if (e.tag != SETTING &&
+            (empty || is_about_missing(&s, &e) || !target_has_reported(subject)))
+            report_event(&e);
     }
-    int status = note_without_effect(&s, patterns);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types)) {
             struct contents_nothing nothing = why_nothing(&s, &rows[i]);

@@ -77,8 +77,9 @@ const struct command command_control = {
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
         "Works only if *--allow-control* was given to *run* or *attach*. The VM prints and "
-        "records every command. A value is a number, true, false, 'c', null, \"text\" or "
-        "@NUMBER, an object that inspect shows. A place is pkg.Class.method or pkg.Class:LINE. "
+        "records every command. A value is a number, true, false, 'c', null, \"text\" "
+        "with its quotation marks (for a shell '\"text\"'), or @NUMBER, an object that inspect "
+        "shows. A place is pkg.Class.method or pkg.Class:LINE. "
         "When the recording ends, held threads continue and breakpoints are removed.",
     .caveats =
         "After *attach*, only the verbs suspend, resume, interrupt, stop, redefine, verbose and"

@@ -120,8 +120,9 @@ const struct command command_inspect = {
         "Class@NUMBER; a number stays valid over collections until the object dies or is freed."
         " No code of the program is called.\n\n"
         "*classes* lists arrays as well, which are classes too, but *loaded* is the number of the "
-        "others, as in *top*, where the VM itself counts, a few more than it lists. Classes of the "
-        "agent are counted (*of jvmscope*), not listed.",
+        "others. *top* shows what the VM itself counts: a few more than it lists, and each class "
+        "that an agent has changed once more for each change. Classes of the agent are counted "
+        "(*of jvmscope*), not listed.",
     .caveats =
         "A stack shows locals only if the agent was loaded when the VM started, because the VM "
         "does not give them to an agent that is loaded later. A logpoint (*attach --log*) reads"

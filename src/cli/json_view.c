@@ -39,6 +39,11 @@ static bool is_table(json_object *a)
     return n > 0;
 }
 
+static bool is_empty(json_object *v)
+{
+    return json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0;
+}
+
 static void put_cell(struct buf *b, json_object *v);
 static void put_member(struct buf *b, const char *key, json_object *v);
 
@@ -51,9 +56,14 @@ static void put_others(struct buf *b, json_object *o)
         size_t i = 0;
         while (i < ARRAY_SIZE(shown) && strcmp(key, shown[i]) != 0)
             i++;
-        if (i < ARRAY_SIZE(shown))
+        if (i < ARRAY_SIZE(shown) || !value || is_empty(value))
             continue;
-        buf_printf(b, "%s%s=", b->len ? " " : "", key);
+        /* Commands take the name of a thread or the number that inspect gives it, not its Java id.
+         */
+        bool is_owner = strcmp(key, "owner_name") == 0;
+        if (strcmp(key, "owner") == 0 && json_object_object_get(o, "owner_name"))
+            continue;
+        buf_printf(b, "%s%s=", b->len ? " " : "", is_owner ? "owner" : key);
         put_member(b, key, value);
     }
 }
@@ -259,11 +269,6 @@ static void print_lines(FILE *to, const char *key, json_object *a)
         print_cell(to, key, json_object_array_get_idx(a, i), 0, false);
         fputc('\n', to);
     }
-}
-
-static bool is_empty(json_object *v)
-{
-    return json_object_is_type(v, json_type_array) && json_object_array_length(v) == 0;
 }
 
 static bool has_only_empty(json_object *o)

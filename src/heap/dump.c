@@ -425,6 +425,37 @@ static int find_primitive_arrays(struct heap_dump *d)
     return 0;
 }
 
+/* By loader and name, of which the dump has each once. */
+static int by_loader_and_name(const void *a, const void *b)
+{
+    const struct heap_class *x = *(struct heap_class *const *)a,
+                            *y = *(struct heap_class *const *)b;
+    return x->loader_id != y->loader_id ? (x->loader_id < y->loader_id ? -1 : 1)
+           : x->name != y->name         ? ((uintptr_t)x->name < (uintptr_t)y->name ? -1 : 1)
+                                        : 0;
+}
+
+/*
+ * Marks the classes that have the loader and the name of another one. A loader defines one class of
+ * a name at most, so the VM generated these (JDK 8's LambdaForms, for example), although their
+ * names have no number.
+ */
+static int mark_made(struct heap_dump *d)
+{
+    _cleanup_free_ struct heap_class **sorted = calloc(d->classes.len + 1, sizeof(*sorted));
+    size_t n = 0;
+    if (!sorted)
+        return -ENOMEM;
+    for (size_t i = 0; i < d->classes.len; i++)
+        if (d->classes.data[i].record)
+            sorted[n++] = &d->classes.data[i];
+    qsort(sorted, n, sizeof(*sorted), by_loader_and_name);
+    for (size_t i = 1; i < n; i++)
+        if (by_loader_and_name(&sorted[i - 1], &sorted[i]) == 0)
+            sorted[i - 1]->made = sorted[i]->made = true;
+    return 0;
+}
+
 /* Breaks cycles of super classes, so that following them terminates for any dump. */
 static void cut_circles(struct heap_dump *d)
 {
@@ -443,6 +474,8 @@ int heap_dump_finish_classes(struct heap_dump *d)
     int error = find_primitive_arrays(d);
     if (!error && heap_dump_class_named(d, "java.lang.Class") == HEAP_NO_CLASS)
         error = heap_dump_made_up_class(d, made_up_id(0));
+    if (!error)
+        error = mark_made(d);
     if (error)
         return error;
     for (size_t i = 0; i < d->classes.len; i++) {

@@ -51,12 +51,12 @@ int agent_find_library(char *path, size_t size)
     return -ENOENT;
 }
 
-static bool is_agent(const char *base_name)
+bool agent_is_library(const char *base_name)
 {
     const char *end = strrchr(base_name, '.');
     char path[64];
     return strcmp(base_name, LIBRARY) == 0 || lend_path(base_name, path, sizeof(path)) ||
-           (strncmp(base_name, SCRATCH_PREFIX, strlen(SCRATCH_PREFIX)) == 0 &&
+           (strncmp(base_name, SCRATCH_PREFIX, strlen(SCRATCH_PREFIX)) == 0 && end &&
             strcmp(end, ".so") == 0);
 }
 
@@ -287,7 +287,7 @@ int agent_placeable(const struct vm *vm, struct buf *why)
     _cleanup_(scratch_release) struct scratch reply = SCRATCH;
     char **mapped;
     int r = scratch_make(&reply, vm, why);
-    if (r == 0 && vm_mapped_files(vm, is_agent, &mapped) == 0) {
+    if (r == 0 && vm_mapped_files(vm, agent_is_library, &mapped) == 0) {
         free_names(mapped); /* the VM has loaded a library of ours already */
         return 0;
     }
@@ -319,7 +319,7 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
     char **mapped;
     if (vm_refusal(vm))
         return fail(why, -EOPNOTSUPP, vm_refusal(vm));
-    int r = vm_mapped_files(vm, is_agent, &mapped);
+    int r = vm_mapped_files(vm, agent_is_library, &mapped);
     if (r == -ENOENT)
         return load ? load_and_exchange(vm, options, answer, why)
                     : fail(why, -ESRCH, "nothing is being recorded in it");

@@ -23,6 +23,9 @@
  */
 int agent_find_library(char *path, size_t size) must_check;
 
+/* Returns whether a mapped file of this base name is our library, also one lent to the VM. */
+bool agent_is_library(const char *base_name);
+
 /*
  * Sends `options` (which begin with control=) to the agent in the VM, of whatever build. With
  * `load`, our library is loaded if the VM has none; without, the call fails with -ESRCH if the VM

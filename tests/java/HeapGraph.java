@@ -7,6 +7,7 @@ import java.lang.ref.SoftReference;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Exchanger;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.FutureTask;
@@ -56,7 +57,7 @@ public class HeapGraph {
     static void ofTheVm() throws Exception {
         Class<?> object = Object.class;
         KEEP.add(new Object[] {
-                new Loader(), new ForkJoinPool(2), new InternalError("one"), object.getMethods(),
+                new Loader(), new ForkJoinPool(1), new InternalError("one"), object.getMethods(),
                 HeapGraph.class.getDeclaredFields(), HeapGraph.class.getDeclaredConstructors(),
                 MethodHandles.lookup().findStatic(HeapGraph.class, "ofTheVm",
                                                   MethodType.methodType(void.class)),
@@ -64,7 +65,13 @@ public class HeapGraph {
                 new VolatileCallSite(MethodType.methodType(int.class)), new SoftReference<>(object),
                 new Throwable("two"), new Exchanger<>(), new Thread("not started"),
                 new FutureTask<>(() -> 1), new ConcurrentHashMap<>(), new LongAdder()});
-        ((ForkJoinPool) ((Object[]) KEEP.get(KEEP.size() - 1))[1]).submit(() -> 1).get();
+        /* A worker without a task ends after two seconds, between two counts of its objects. */
+        CountDownLatch begun = new CountDownLatch(1);
+        ((ForkJoinPool) ((Object[]) KEEP.get(KEEP.size() - 1))[1]).execute(() -> {
+            begun.countDown();
+            for (;;) LockSupport.park();
+        });
+        begun.await();
         try {
             Class<?> walker = Class.forName("java.lang.StackWalker");
             Object all = walker.getMethod("getInstance").invoke(null);

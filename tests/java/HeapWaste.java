@@ -58,6 +58,10 @@ public class HeapWaste {
         final Thread thread = new Thread("sleeper");
         final StringBuilder text = new StringBuilder("built of parts");
         final List<Object> list = new ArrayList<>();
+        final String quoted = "a \"b\" \\ c\n";
+        final StringBuilder quoting = new StringBuilder("say \"b\"");
+        final Character apostrophe = '\'';
+        final byte[] bytes = {'x', '"', 'y'};
         final String wide = "\u043f\u0440\u0438\u0432\u0435\u0442";
         final java.util.Date date = new java.util.Date(1000000000000L);
         final java.math.BigInteger big = new java.math.BigInteger("123456789012345678901234567890");

@@ -170,6 +170,28 @@ static bool reference(struct control_call *c, const char *text, jvalue *ret)
     return !vm_clear_exception(c->i->jni) && ret->l;
 }
 
+/* Returns how a value of a type is written in a command. */
+static const char *form_of(const char *signature)
+{
+    static const char *const forms[] = {
+        ['Z'] = "true or false",
+        ['B'] = "a number from -128 to 127",
+        ['S'] = "a number from -32768 to 32767",
+        ['I'] = "a number from -2147483648 to 2147483647",
+        ['J'] = "a number",
+        ['C'] = "'c' or the number of a character",
+        ['F'] = "a number such as 1.5",
+        ['D'] = "a number such as 1.5",
+    };
+    unsigned char type = (unsigned char)*signature;
+    if (strcmp(signature, "Ljava/lang/String;") == 0)
+        return "\"text\" with these quotation marks (for a shell '\"text\"'), null, or @NUMBER, a "
+               "string that inspect shows";
+    return type < ARRAY_SIZE(forms) && forms[type]
+               ? forms[type]
+               : "null or @NUMBER, an object of this type that inspect shows";
+}
+
 /*
  * Parses a value of the type given by a signature: a number, true, 'c', null, "text" or @17, an
  * object that inspect has shown.
@@ -220,7 +242,8 @@ static int parse_value(struct control_call *c, const char *text, const char *sig
     }
     if (!good) {
         _cleanup_free_ char *type = inspect_type_name(signature);
-        buf_printf(c->i->why, "%s: not a value of type %s", text, type ? type : signature);
+        buf_printf(c->i->why, "%s: not a value of type %s, which is written as %s", text,
+                   type ? type : signature, form_of(signature));
     }
     return good ? 0 : -EINVAL;
 }
@@ -251,7 +274,12 @@ int control_return(struct control_call *c)
     const char *text = c->count > 1 ? c->operands[1] : NULL;
     jvalue v = {.j = 0};
     if ((*type == 'V') != !text) {
-        buf_printf(c->i->why, "%s: returns %s", place, *type == 'V' ? "nothing" : "a value");
+        _cleanup_free_ char *name = inspect_type_name(type);
+        if (*type == 'V')
+            buf_printf(c->i->why, "%s: returns nothing, so return takes no value", place);
+        else
+            buf_printf(c->i->why, "%s: returns a value of type %s, which is written as %s", place,
+                       name ? name : type, form_of(type));
         return -EINVAL;
     }
     if (text && (r = parse_value(c, text, type, &v)) < 0)

@@ -136,7 +136,7 @@ bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldI
 /*
  * Reads the locks of all threads at once; inspect_put_locks then writes "holds" and "awaits" of a
  * thread given by its java.lang.Thread id. Each lock is {"class", "hash"}, where hash is what
- * `object` shows as identity_hash; an awaited lock also has the Java id of its owner.
+ * `object` shows as identity_hash; an awaited lock also has the Java id and the name of its owner.
  */
 void inspect_find_locks(struct inspection *i);
 void inspect_put_locks(struct inspection *i, jlong java_id);

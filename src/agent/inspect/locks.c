@@ -101,7 +101,20 @@ static jint hash_of(struct inspection *i, jobject lock)
     return vm_clear_exception(i->jni) ? 0 : hash;
 }
 
-static void put_lock(struct inspection *i, jobject lock, jlong owner)
+/* Writes the name of a platform thread, and deletes the local reference `name`. */
+static void put_thread_name(struct inspection *i, const char *key, jstring name, jlong java_id)
+{
+    char number[48];
+    if (name && (*i->jni)->GetStringLength(i->jni, name) == 0) {
+        (*i->jni)->DeleteLocalRef(i->jni, name);
+        json_key_string(i->out, key, shown_thread_number(number, sizeof(number), java_id, false));
+    } else {
+        inspect_put_string(i, key, name);
+    }
+}
+
+/* info: that of the thread that awaits the lock; NULL: it is held */
+static void put_lock(struct inspection *i, jobject lock, jobject info)
 {
     _cleanup_(buf_release) struct buf class = BUF(1 << 20);
     jint hash = hash_of(i, lock);
@@ -109,8 +122,10 @@ static void put_lock(struct inspection *i, jobject lock, jlong owner)
     append_class(i, lock, hash, &class);
     json_key_string(i->out, "class", buf_str(&class));
     json_key_i64(i->out, "hash", hash);
-    if (owner > 0) {
+    jlong owner = info ? (*i->jni)->CallLongMethod(i->jni, info, method.owner) : 0;
+    if (!vm_clear_exception(i->jni) && owner > 0) {
         json_key_i64(i->out, "owner", owner);
+        put_thread_name(i, "owner_name", call(i, info, method.owner_name), owner);
     }
     json_end_object(i->out);
 }
@@ -119,18 +134,16 @@ static void put_of(struct inspection *i, jobject info)
 {
     jobject awaited = call(i, info, method.lock);
     jobjectArray held = call(i, info, method.monitors);
-    jlong owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
-    vm_clear_exception(i->jni);
     json_key_array(i->out, "holds");
     for (jsize k = 0, n = held ? (*i->jni)->GetArrayLength(i->jni, held) : 0; k < n; k++) {
         jobject lock = (*i->jni)->GetObjectArrayElement(i->jni, held, k);
-        put_lock(i, lock, 0);
+        put_lock(i, lock, NULL);
         (*i->jni)->DeleteLocalRef(i->jni, lock);
     }
     json_end_array(i->out);
     json_key(i->out, "awaits");
     if (awaited)
-        put_lock(i, awaited, owner);
+        put_lock(i, awaited, info);
     else
         json_null(i->out);
     if (awaited)
@@ -181,18 +194,6 @@ static void put_stack(struct inspection *i, jlong java_id)
     free(frames);
     if (thread)
         (*i->jni)->DeleteLocalRef(i->jni, thread);
-}
-
-/* Writes the name of a platform thread, and deletes the local reference `name`. */
-static void put_thread_name(struct inspection *i, const char *key, jstring name, jlong java_id)
-{
-    char number[48];
-    if (name && (*i->jni)->GetStringLength(i->jni, name) == 0) {
-        (*i->jni)->DeleteLocalRef(i->jni, name);
-        json_key_string(i->out, key, shown_thread_number(number, sizeof(number), java_id, false));
-    } else {
-        inspect_put_string(i, key, name);
-    }
 }
 
 /* Writes the lock for which a thread waits as "com.shop.Store@6d06d69c". */

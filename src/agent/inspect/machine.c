@@ -20,6 +20,24 @@ static void put_property(struct inspection *i, const char *key, const char *name
     }
 }
 
+/*
+ * Writes the version as `java -version` prints it. HotSpot's own version of JDK 8 is another one,
+ * such as 25.504-b01 for Java 1.8.0_504, and is written as well.
+ */
+static void put_version(struct inspection *i)
+{
+    jclass c = vm.version <= 8 ? vm_find_class(i->jni, "sun/misc/Version") : NULL;
+    jfieldID f =
+        c ? (*i->jni)->GetStaticFieldID(i->jni, c, "java_version", "Ljava/lang/String;") : NULL;
+    jstring java = f ? (*i->jni)->GetStaticObjectField(i->jni, c, f) : NULL;
+    vm_clear_exception(i->jni);
+    if (java)
+        inspect_put_string(i, "version", java);
+    put_property(i, java ? "hotspot_version" : "version", "java.vm.version");
+    if (c)
+        (*i->jni)->DeleteLocalRef(i->jni, c);
+}
+
 static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInfo *t)
 {
     json_key_object(i->out, key);
@@ -68,7 +86,7 @@ int inspect_vm(struct inspection *i)
     (*i->ti)->GetJLocationFormat(i->ti, &format);
     put_property(i, "name", "java.vm.name");
     put_property(i, "vendor", "java.vm.vendor");
-    put_property(i, "version", "java.vm.version");
+    put_version(i);
     put_property(i, "info", "java.vm.info");
     put_property(i, "class_path", "java.class.path");
     put_property(i, "library_path", "java.library.path");

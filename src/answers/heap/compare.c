@@ -113,6 +113,9 @@ static void totals(struct answer *a, const struct heap *before, const struct hea
     answer_fact(a, "reachableOld", "reachable bytes before", ANSWER_BYTES,
                 heap_retained(before, before->n));
     answer_fact(a, "reachableNew", "  now", ANSWER_BYTES, heap_retained(now, now->n));
+    if (before->reachable < before->n || now->reachable < now->n)
+        answer_note(a, "Numbers of objects and bytes include unreachable objects (jvmscope heap "
+                       "unreachable), which nothing retains.");
 }
 
 int heap_compare(struct answer *a, const struct heap *before, const struct heap *now,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers/heap/fields.h"
 
+#include "base/json.h"
 #include "heap/text.h"
 
 const char *heap_class_name(const struct heap *h, uint64_t i)
@@ -84,6 +85,20 @@ void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wi
     else if (array->type == HPROF_BYTE)
         for (uint64_t k = 0; k < MIN(count, (uint64_t)array->count) && b->len < limit; k++)
             heap_put_character(b, array->body[k]);
+}
+
+void heap_quote(struct buf *b, size_t from, bool cut)
+{
+    _cleanup_(buf_release) struct buf text = BUF(b->limit);
+    if (buf_error(b))
+        return;
+    buf_bytes(&text, b->data + from, b->len - from);
+    b->len = from;
+    json_string_n(&(struct json){.out = b}, buf_str(&text), text.len);
+    if (cut && !buf_error(b)) {
+        b->len--;
+        buf_string(b, "...\"");
+    }
 }
 
 bool heap_string(const struct heap *h, uint64_t i, struct buf *b, size_t limit)

@@ -26,6 +26,11 @@ void heap_put_character(struct buf *b, uint32_t c);
 void heap_put_characters(const struct hprof_item *array, uint64_t count, bool wide, struct buf *b,
                          size_t limit);
 /*
+ * Puts what was appended since b->len was `from` into quotation marks, and escapes quotation marks,
+ * backslashes and control characters in it. cut: the text continues, which three dots say.
+ */
+void heap_quote(struct buf *b, size_t from, bool cut);
+/*
  * Appends the characters of a java.lang.String as UTF-8, at most `limit` bytes. Returns false for
  * other objects.
  */

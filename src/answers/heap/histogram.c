@@ -110,10 +110,25 @@ void heap_histogram_table(struct answer *a, const struct heap_dump *d, const cha
     free(sorted);
 }
 
+static void add_unreachable(struct answer *a, const struct heap *h)
+{
+    uint64_t objects = h->n - MIN(h->n, h->reachable), retained = heap_retained(h, h->n);
+    if (!objects)
+        return;
+    answer_fact(a, "unreachable", "unreachable objects", ANSWER_COUNT, objects);
+    answer_fact(a, "unreachableBytes", "  bytes", ANSWER_BYTES,
+                h->dump->bytes - MIN(h->dump->bytes, retained));
+    answer_note(a,
+                "Numbers of objects and shallow sizes include unreachable objects (jvmscope heap "
+                "unreachable), which nothing retains.");
+}
+
 static int heap_answer_histogram(const struct heap_call *c)
 {
     answer_fact(c->answer, "objects", NULL, ANSWER_COUNT, c->dump->objects);
     answer_fact(c->answer, "bytes", NULL, ANSWER_BYTES, c->dump->bytes);
+    if (c->heap)
+        add_unreachable(c->answer, c->heap);
     heap_histogram_table(c->answer, c->dump, c->options->sort,
                          heap_rows(c->options, 40, UINT64_MAX), c->heap != NULL, NULL);
     return 0;

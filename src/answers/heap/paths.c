@@ -341,7 +341,8 @@ static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
     for (; low < m->n && m->rows[low].parent == parent; low++) {
         const struct merged *row = &m->rows[low];
         if (row->count < m->least) {
-            m->seldom++;
+            /* What led only to classes at which paths begin (begin_at_classes) is no branch. */
+            m->seldom += row->count > 0;
             continue;
         }
         bool shown = m->left > 0;
@@ -419,7 +420,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
         answer_left(c->answer, m.cut, 0);
         if (m.seldom)
             answer_note(c->answer,
-                        "Branches of less than %" PRIu64 " objects are not shown: %" PRIu64 ".",
+                        "Branches of fewer than %" PRIu64 " objects are not shown: %" PRIu64 ".",
                         m.least, m.seldom);
         if (m.too_deep)
             answer_note(c->answer, "Steps after the first %d of a path are not shown.",

@@ -203,8 +203,9 @@ const struct command heap_verb_unreachable = {
     .heap_answer = heap_answer_unreachable,
     HEAP_ONE_FILE,
     .summary = "count the objects that cannot be reached from a GC root",
-    .description = "Prints the garbage by class. Only a dump that was made with *--all*, or "
-                   "otherwise includes dead objects, has any.",
+    .description = "Prints by class what no GC root of the dump leads to: garbage, in a dump that "
+                   "was made with *--all*, and what the VM holds by roots that it does not write, "
+                   "such as earlier versions of classes that an agent changed.",
     .examples = "  jvmscope heap unreachable all.hprof\n",
     .sets = heap_plain_sets,
 };

@@ -34,10 +34,9 @@ static bool builder(const struct heap *h, uint64_t i, struct buf *b)
         !heap_item(h, array, &item) || item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
         return false;
     bool wide = heap_get(h, i, "coder", &coder) && coder;
-    buf_u8(b, '"');
     size_t start = b->len;
     heap_put_characters(&item, count, wide, b, SHOWN);
-    buf_string(b, b->len - start >= SHOWN ? "...\"" : "\"");
+    heap_quote(b, start, b->len - start >= SHOWN);
     return true;
 }
 
@@ -92,14 +91,14 @@ static bool part(const struct heap *h, uint64_t i, const char *field, const char
 static bool url(const struct heap *h, uint64_t i, struct buf *b)
 {
     uint64_t port;
-    buf_u8(b, '"');
+    size_t start = b->len;
     if (!part(h, i, "protocol", "", b))
         return false;
     buf_u8(b, ':');
     if (part(h, i, "host", "//", b) && heap_get(h, i, "port", &port) && (int32_t)port > 0)
         buf_printf(b, ":%d", (int32_t)port);
     part(h, i, "file", "", b);
-    buf_u8(b, '"');
+    heap_quote(b, start, false);
     return true;
 }
 

@@ -35,8 +35,9 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
     else if (!strcmp(class, "java.lang.Double"))
         real_put(b, *(double *)memcpy(&d, &bits, 8), false);
     else if (!strcmp(class, "java.lang.Character")) {
-        buf_u8(b, '\'');
-        heap_put_character(b, (uint32_t)bits & 0xffff);
+        uint32_t c = (uint32_t)bits & 0xffff;
+        buf_string(b, c == '\'' || c == '\\' ? "'\\" : "'");
+        heap_put_character(b, c);
         buf_u8(b, '\'');
     } else
         return false;
@@ -112,9 +113,10 @@ static bool array_value(const struct heap *h, const struct hprof_item *item, str
         for (uint32_t k = 0; k < MIN(item->count, 32u) && text; k++)
             text = item->body[k] >= 0x20 && item->body[k] < 0x7f;
         if (text) {
-            buf_string(b, " \"");
+            buf_u8(b, ' ');
+            size_t start = b->len;
             buf_bytes(b, item->body, MIN(item->count, 32u));
-            buf_string(b, item->count > 32 ? "...\"" : "\"");
+            heap_quote(b, start, item->count > 32);
         }
     }
     return true;
@@ -135,10 +137,9 @@ bool heap_value(const struct heap *h, uint64_t i, struct buf *b, int depth)
         return array_value(h, &item, b);
     if (heap_class_of(h, i) == h->dump->string_class) {
         size_t start = b->len;
-        buf_u8(b, '"');
         if (!heap_string(h, i, b, SHOWN))
             return false;
-        buf_string(b, b->len - start > SHOWN ? "...\"" : "\"");
+        heap_quote(b, start, b->len - start >= SHOWN);
         return true;
     }
     if (heap_get(h, i, "value", &bits) && box_value(heap_class_name(h, i), bits, b))

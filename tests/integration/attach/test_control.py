@@ -123,6 +123,8 @@ def test_a_thread_is_held_inspected_and_changed(jdk, start, tmp_path, jvmscope):
     assert program.state()[0] == 101, "the local that was set"
     program.control("clear", "Controlled.named()Ljava/lang/String;")
     assert "not a value of type" in program.refused("return", WORKER, "17")
+    # The refusal says how a value of this type is written.
+    assert "which is written as" in program.refused("return", WORKER, "17")
     program.control("return", WORKER, '"forced"')
     for place, why in (
         ("Controlled.add(long)", "the class has no such method; there is add(int, int)"),

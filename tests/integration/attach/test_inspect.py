@@ -41,7 +41,13 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     assert [h["class"] for h in held] == ["java.lang.Object"]
     awaited = threads["blocked"]["awaits"]
     assert awaited["hash"] == held[0]["hash"] and awaited["owner"] == threads["holder"]["java_id"]
+    assert awaited["owner_name"] == "holder"
     assert threads["main"]["cpu_ns"] > 0
+    # The table shows the owner by what `stack` and `control` take; it had shown the Java id.
+    table = lab.output("inspect", program.pid, "threads")
+    assert f"java.lang.Object#{awaited['hash']:x} owner=holder\n" in table, table
+    first = lab.output("inspect", program.pid, "stack", "blocked").splitlines()[0]
+    assert "owner=holder" in first and "holds=" not in first and "=null" not in first, first
 
     statics = {
         f["name"]: f["value"] for f in ask(jvmscope, program, "statics", "Inspected")["statics"]
@@ -334,6 +340,45 @@ def test_no_thread_of_the_agent_is_counted(jdk, jvmscope, program, tmp_path):
     done = jvmscope("stop", program.pid)
     assert done.returncode == 0, done.stderr
     assert lab.read_json("report", "--json", out)["wall"]["total"] > 0
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_top_says_that_changed_classes_are_counted_again(jdk, jvmscope, program, tmp_path):
+    """`top` had 3,176 classes, none of them unloaded, where `inspect` had 690 after three
+    recordings that change classes. Before an agent is loaded nothing is said.
+    """
+    before = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", program.pid)
+    note = f"jvmscope inspect {program.pid} classes counts those that are loaded.\n"
+    assert "changed_classes_counted_again" not in before
+    assert note not in jvmscope("top", "-n", 1, "-i", "50ms", program.pid).stdout
+    for _ in range(3):
+        out = tmp_path / "o.jfr"
+        done = jvmscope(
+            "attach", "--cover", "--include", "java.util.*", "-t", "50ms", "-o", out, program.pid
+        )
+        assert done.returncode == 0, done.stderr
+    asked = ask(jvmscope, program, "classes")
+    last = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", program.pid)
+    assert last["classes_loaded"] - last["classes_unloaded"] > 1.3 * asked["loaded"], asked[
+        "loaded"
+    ]
+    assert last["changed_classes_counted_again"] is True
+    table = jvmscope("top", "-n", 1, "-i", "50ms", program.pid).stdout
+    assert note in table and "the VM counts each class that it changes once more" in table
+
+
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_top_names_the_main_thread_and_inspect_vm_the_version_of_java(jdk, jvmscope, program):
+    """Its row was called "java", as the launcher's, and the version of JDK 8 25.504-b01."""
+    busiest = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid)[
+        "busiest"
+    ]
+    tids = {t["name"]: t["tid"] for t in ask(jvmscope, program, "threads")["threads"]}
+    assert [t["tid"] for t in busiest if t["name"] == "main"] == [tids["main"]], (busiest, tids)
+    shown = ask(jvmscope, program, "vm")
+    [listed] = [vm["version"] for vm in lab.read_json("list", "--json") if vm["pid"] == program.pid]
+    assert shown["version"] == listed
+    assert ("hotspot_version" in shown) == (jdk.version == 8), shown
 
 
 def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):

@@ -541,6 +541,67 @@ def test_proxies_are_named_by_the_interfaces_whose_methods_they_have(jdk, tmp_pa
         assert runnable in lab.jvmscope("heap", "paths", dump, runnable).stdout
 
 
+GENERATED = """
+import java.lang.invoke.*;
+public class Generated {
+    static class Item { }
+    static final Item[] few = {new Item(), new Item(), new Item()}, many = new Item[1000];
+    static final Runnable[] lambdas = {() -> use(1), () -> use(2), () -> use(3)};
+    static int sum;
+    static void use(int n) { sum += n; }
+    static void use(String s, long l) { sum += l; }
+    static long use(Object o, double d) { return (long) d; }
+    public static void main(String[] args) throws Throwable {
+        MethodHandles.Lookup lookup = MethodHandles.lookup();
+        lookup.findStatic(Generated.class, "use", MethodType.methodType(void.class, String.class, long.class)).invoke("", 1L);
+        long l = (long) lookup.findStatic(Generated.class, "use", MethodType.methodType(long.class, Object.class, double.class)).invoke((Object) "", 1.0);
+        for (Runnable lambda : lambdas) lambda.run();
+        if (args.length > 0) for (int i = 0; i < many.length; i++) many[i] = new Item();
+        System.out.println("READY");
+        System.in.read();
+    }
+}
+"""
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_classes_that_the_vm_generates_are_not_of_several_loaders(jdk, tmp_path):
+    """JDK 8's LambdaForms of one name filled the table; the boot loader has all of them. And paths
+    that begin at a class leave no branch without objects behind.
+    """
+    (tmp_path / "Generated.java").write_text(GENERATED)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Generated.java").returncode == 0
+    for arguments, left in ((), []), (("many",), ["fewer than 10 objects are not shown: 1001."]):
+        with Program(jdk, "java", "-Xmx64m", "-cp", tmp_path, "Generated", *arguments) as p:
+            dump = take(p, tmp_path / "g.hprof")
+        assert heap("classes", dump)["duplicates"] == []
+        if jdk.version == 8:
+            forms = ask(dump, "SELECT count(*) n FROM classes WHERE name LIKE '%LambdaForm$DMH'")
+            assert forms["rows"][0][0] > 1, forms
+        notes = heap("paths", dump, "Generated$Item").get("notes", [])
+        assert [n.removeprefix("Branches of ") for n in notes if "Branches" in n] == left, notes
+
+
+@pytest.mark.jdks(8, 17)
+def test_what_is_unreachable_is_counted_beside_the_sizes_that_include_it(jdk, tmp_path):
+    """A class had a shallow size of 281,600 bytes and retained 7,728."""
+    with Program(jdk, "HeapGraph") as p:
+        whole = take(p, tmp_path / "all.hprof", "--all")
+        live = take(p, tmp_path / "live.hprof")
+    dead = heap("unreachable", whole)
+    rows = heap("histogram", "--retained", whole)
+    assert (rows["unreachable"], rows["unreachableBytes"]) == (dead["objects"], dead["bytes"])
+    assert dead["objects"] >= 5000
+    note = "include unreachable objects"
+    for text in (
+        lab.output("heap", "histogram", "--retained", whole),
+        lab.output("heap", "diff", whole, live),
+    ):
+        assert text.count(note) == 1, text
+    held = sum(c["shallow"] for c in rows["classes"]) - rows["unreachableBytes"]
+    assert held == heap("summary", whole)["reachableBytes"]
+
+
 @pytest.mark.parametrize("waste", [8, 25], indirect=True)
 def test_a_class_without_instances_is_reported_in_a_sentence(waste, tmp_path):
     for verb in ("objects", "paths", "retained"):
@@ -689,6 +750,15 @@ def test_waste_is_found(waste):
 
 
 @every_layout
+def test_quotation_marks_in_strings_are_escaped(waste):
+    """As `trace` shows them; the line break was escaped and the quotation marks were not."""
+    assert row(heap("strings", waste, "--find", 'a "b"')["strings"], length=10)["value"] == (
+        r'"a \"b\" \\ c\n"'
+    )
+    assert lab.output("heap", "strings", waste, "--find", 'a "b"').count(r'"a \"b\" \\ c\n"') == 1
+
+
+@every_layout
 def test_values_are_shown_as_a_person_reads_them(waste):
     [shown] = objects_of(waste, "HeapWaste$Shown")
     answer = heap("objects", waste, shown["object"])
@@ -712,6 +782,10 @@ def test_values_are_shown_as_a_person_reads_them(waste):
         "thread": '"sleeper"',
         "text": '"built of parts"',
         "list": "size 1",
+        "quoted": r'"a \"b\" \\ c\n"',
+        "quoting": r'"say \"b\""',
+        "apostrophe": r"'\''",
+        "bytes": r'[3] "x\"y"',
         "wide": '"привет"',
         "date": "2001-09-09 01:46:40.000 UTC",
         "big": "123456789012345678901234567890",
@@ -747,7 +821,7 @@ def test_query(waste):
     joined = ask(
         waste,
         "SELECT f.name, s.value FROM objects o JOIN fields f ON f.object = o.id JOIN strings s ON s.object = f.ref "
-        "WHERE o.class = 'HeapWaste$Shown'",
+        "WHERE o.class = 'HeapWaste$Shown' AND f.name = 'wide'",
     )
     assert joined == [["wide", "привет"]]
     assert ["url"] in ask(waste, f"SELECT name FROM refs WHERE source = {shown}")

@@ -585,8 +585,57 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         ),
         status=1,
     )
-    for pattern in ("no.Such", "no.Other", "nono.*", "nana.*", "Busy.nosuch", "No:1"):
+    for pattern in ("no.Such", "no.Other", "nono.*", "nana.*"):
         assert stated.count(f"{pattern}: ") + stated.count(f": {pattern}\n") == 1, stated
+    # But the end repeats why the status is 1: nothing that these options name exists.
+    for place, why in (
+        ("Busy.nosuch", "the pattern traced nothing"),
+        ("No:1", "nothing was logged: "),
+    ):
+        assert stated.count(f"jvmscope: note: ") == 6 and stated.count(f"{place}: ") == 2, stated
+        assert stated.count(f"jvmscope: {place}: {why}") == 1, stated
+
+
+@pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize(
+    "options, last",
+    [
+        (("--locks", "nosuch", "--threads"), "--locks: nothing that was loaded matches: nosuch"),
+        (
+            ("--exclude", "nosuch.*", "--include", "Busy", "--cpu=times"),
+            "--exclude: nothing that was loaded matches: nosuch.*",
+        ),
+        (
+            ("--show", "Busy.nosuch", "--trace", "Busy.main"),
+            "--show: no class that was loaded has this field: Busy.nosuch",
+        ),
+        (
+            ("--to-string", "no.Such", "--trace", "Busy.main"),
+            "--to-string: nothing that was loaded matches: no.Such",
+        ),
+        (
+            ("--include", "nosuch.*", "--cpu=times", "--threads"),
+            "--include: nothing that was loaded matches: nosuch.*",
+        ),
+        (("--trace", "Busy.nosuch", "--cpu"), "Busy.nosuch: the pattern traced nothing"),
+        (
+            ("--watch", "No.f", "--cpu"),
+            "No.f: nothing was watched: no class of this name is loaded",
+        ),
+        (("--log", "No:1 x", "--cpu"), "No:1: nothing was logged: no class of this name is loaded"),
+        (
+            ("--requests=no.Such.f", "--cpu"),
+            "--requests: nothing that was loaded matches: no.Such.f",
+        ),
+    ],
+    ids=lambda v: v[0] if isinstance(v, tuple) else "",
+)
+def test_the_end_of_attach_says_why_its_status_is_1(jdk, tmp_path, busy, options, last):
+    """It had said it at the beginning alone, and then "wrote FILE; see it with" and nothing else."""
+    done = lab.jvmscope("attach", *options, "-t", "200ms", "-o", tmp_path / "a.jfr", busy())
+    stated = printed(done, status=1).splitlines()
+    wrote = [i for i, line in enumerate(stated) if line.startswith("jvmscope: wrote ")]
+    assert f"jvmscope: {last}" in stated[wrote[0] :], stated
 
 
 @pytest.mark.jdks(17)
