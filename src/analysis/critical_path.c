@@ -270,7 +270,7 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
             n = before;
             thread = tl_node(w->t, n).thread;
         } else if (graph_woken(w->t, n)) {
-            uint32_t waker = at.waker;
+            uint32_t waker = graph_waker_since(w->t, n, w->from);
             const struct tl_node from = tl_node(w->t, waker);
             uint32_t wait = graph_wait_start(w->t, n);
             r = consume(w, thread, from.time, latency_state(at.edge), wait);

@@ -103,6 +103,25 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
 }
 
 /*
+ * Returns the node that ended the wait which ends at node n, to who knows only what happened from a
+ * time on: if a thread was unparked before this time, and again afterwards before it ran, that is
+ * the first of the later calls, which in fact changed nothing.
+ */
+static inline uint32_t graph_waker_since(const struct timeline *t, uint32_t n, uint64_t from)
+{
+    const struct tl_node at = tl_node(t, n);
+    uint32_t waker = at.waker;
+    if (!graph_caused(&at, n) || at.edge != TL_BY_UNPARK || tl_node(t, waker).time >= from)
+        return waker;
+    for (uint32_t i = n; i-- > at.waker + 1 && tl_node(t, i).time >= from;) {
+        const struct tl_node call = tl_node(t, i);
+        if (call.kind == TL_UNPARK && t->contexts[call.context].other == at.thread)
+            waker = i;
+    }
+    return waker;
+}
+
+/*
  * Returns whether a node with this cause is what a carrier does after the virtual thread on it has
  * ended: its time is then decided by that thread alone. Before that, the carrier waited for the
  * scheduler, whose timers are those of the sleeping threads that it schedules.

@@ -69,7 +69,7 @@ static void times_settle(struct wait_times *w, const struct histogram *h)
 struct one_wait {
     struct tl_node begin;
     struct tl_context context;
-    uint64_t ns;
+    uint64_t from_ns, ns; /* within the selected part */
     bool block, inferred, unknown, idle, cut;
 };
 
@@ -141,6 +141,23 @@ static uint32_t calling_frame(const struct counting *c, const struct one_wait *w
                : idle_waiting_frame(c->t, c->kinds, stack);
 }
 
+/*
+ * Takes over where a wait is, if it began before the row's others. Of those that began together, as
+ * all do that a part begins in, the thread's id decides, so that a part shows what the whole shows.
+ */
+static void site_show(struct site_stats *row, const struct one_wait *w, uint64_t thread,
+                      uint32_t line, bool added)
+{
+    if (!added && (w->from_ns > row->since_ns ||
+                   (w->from_ns == row->since_ns && thread >= row->since_thread)))
+        return;
+    row->line = line;
+    row->stack = w->context.stack;
+    row->idle = w->idle;
+    row->since_ns = w->from_ns;
+    row->since_thread = thread;
+}
+
 static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
 {
     uint32_t at = calling_frame(c, w);
@@ -150,12 +167,8 @@ static int site_add(struct counting *c, const struct one_wait *w, uint32_t class
     uint64_t *slot = map_at(&c->sites, key, c->s->sites.len, &added);
     int r = slot ? 0 : -ENOMEM;
     if (slot && added) {
-        r = vec_push(&c->s->sites, ((struct site_stats){.class = class,
-                                                        .method = frame.method,
-                                                        .line = frame.line,
-                                                        .stack = w->context.stack,
-                                                        .block = w->block,
-                                                        .idle = w->idle}));
+        r = vec_push(&c->s->sites, ((struct site_stats){
+                                       .class = class, .method = frame.method, .block = w->block}));
         if (r == 0)
             r = vec_extend(&c->site_times, 1);
     }
@@ -163,6 +176,7 @@ static int site_add(struct counting *c, const struct one_wait *w, uint32_t class
         return r;
     size_t i = *slot;
     struct site_stats *row = &c->s->sites.data[i];
+    site_show(row, w, c->t->threads[w->begin.thread].id, frame.line, added);
     times_add(&row->times, &c->site_times.data[i], w);
     r = count_distinct(c, 2, i, w->context.object, &row->objects);
     return r < 0 ? r : count_distinct(c, 3, i, w->begin.thread, &row->threads);
@@ -198,12 +212,14 @@ static uint32_t class_of(const struct counting *c, const struct one_wait *w)
     return w->context.object == TL_NONE ? TL_NONE : c->t->objects[w->context.object].class;
 }
 
-/* Returns whether the call that ended a wait lies before the selected part. */
-static bool ended_before(const struct counting *c, const struct tl_node *end)
+/* Returns whether the call that ended a wait at node n lies before the selected part. */
+static bool ended_before(const struct counting *c, uint32_t n)
 {
-    bool by_call = end->edge == TL_BY_NOTIFY || end->edge == TL_BY_NOTIFY_ALL ||
-                   end->edge == TL_BY_UNPARK || end->edge == TL_BY_INTERRUPT;
-    return by_call && end->waker != TL_NONE && tl_node(c->t, end->waker).time < c->f->from;
+    uint8_t edge = tl_node(c->t, n).edge;
+    bool by_call = edge == TL_BY_NOTIFY || edge == TL_BY_NOTIFY_ALL || edge == TL_BY_UNPARK ||
+                   edge == TL_BY_INTERRUPT;
+    uint32_t waker = by_call ? graph_waker_since(c->t, n, c->f->from) : TL_NONE;
+    return waker != TL_NONE && tl_node(c->t, waker).time < c->f->from;
 }
 
 /*
@@ -229,7 +245,8 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n.thread].id,
                                            (int64_t)(c->t->origin_ns + n.time)))
         return 0;
-    struct one_wait w = {.begin = n, .context = c->t->contexts[n.context], .ns = to - from};
+    struct one_wait w = {
+        .begin = n, .context = c->t->contexts[n.context], .from_ns = from, .ns = to - from};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
         return 0;
     bool shorter = until - n.time < c->f->min_ns;
@@ -240,7 +257,7 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     w.block = n.kind == TL_WAIT_LOCK || n.kind == TL_REACQUIRE;
     bool ends = end != TL_NONE;
     const struct tl_node e = ends ? tl_node(c->t, end) : (struct tl_node){0};
-    before = before || (ends && ended_before(c, &e));
+    before = before || (ends && ended_before(c, end));
     w.inferred = ends && !before && e.flags & TL_INFERRED;
     w.cut = !ends || from > n.time || (n.time == 0 && c->t->began_before);
     c->s->began_before += from > n.time;

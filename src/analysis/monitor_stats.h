@@ -45,7 +45,9 @@ struct site_stats {
     uint32_t class, method; /* numbers of strings; method is TL_NONE when it was not recorded */
     uint32_t line, stack;   /* of the first occurrence */
     bool block;             /* true for blocks, false for waits */
-    bool idle;              /* a wait of threads that had nothing to do */
+    bool idle;              /* a wait of threads that had nothing to do; of the first occurrence */
+    /* when the first occurrence began within the selected part, and the thread's id */
+    uint64_t since_ns, since_thread;
     struct wait_times times;
     uint32_t objects, threads;
 };
