@@ -33,3 +33,12 @@ static inline uint64_t now_ns(void)
 {
     return clock_ns(CLOCK_MONOTONIC);
 }
+
+/*
+ * Returns when a moment, as returned by now_ns, was, in ms since 1970 by the wall clock as it is
+ * now.
+ */
+static inline uint64_t clock_wall_ms(uint64_t ns)
+{
+    return (clock_ns(CLOCK_REALTIME) - (now_ns() - ns)) / NS_PER_MS;
+}

@@ -427,7 +427,7 @@ void region_format(struct region *r, uint32_t n);
 void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
                 uint32_t number, uint64_t bytes);
 /* Stores how long the chunk has lasted. */
-void chunk_touch(const struct jfr_writer *w, struct chunk *c);
+void chunk_touch(struct jfr_writer *w, struct chunk *c);
 /*
  * Writes the constants of all events that were begun before the call. Waits for a block that a
  * preempted thread is about to open.

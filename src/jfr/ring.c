@@ -151,8 +151,8 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
     region_format(r, n);
     atomic_store(&r->bump, 1 | (uint64_t)region_limit(r) << 32);
     /*
-     * The clock may have been set. The reader that extracts events converts all chunks to the
-     * newest clock.
+     * The clock may have been set (chunk_touch). The reader that extracts events converts all
+     * chunks to the newest clock.
      */
     w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now_ns() - w->base_ns));
     chunk_init(w, ret, r, 0, number, (uint64_t)n * JFR_BLOCK);

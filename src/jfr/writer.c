@@ -14,6 +14,9 @@
 /* Tick 0 is this long before the start, for events that began earlier. */
 #define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
 
+/* The longest reading of the clocks, and the smallest change of the wall clock, that counts. */
+enum { CLOCK_READ_NS = 100000, CLOCK_STEP_NS = 1000000 };
+
 /* ---- chunks ---- */
 
 void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
@@ -46,8 +49,25 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
     r->scanned[0] = lead + JFR_CHUNK_HEAD;
 }
 
-void chunk_touch(const struct jfr_writer *w, struct chunk *c)
+/*
+ * The wall clock may have been set, or the machine may have slept. Everything in a ring is dated by
+ * the clock as it is now, because who asks for the last minutes, or for those of a time of day,
+ * goes by that. Two readings of the steady clock show whether this thread was held up in between.
+ */
+static void ring_set_clock(struct jfr_writer *w, struct chunk *c)
 {
+    uint64_t before = now_ns(), wall = clock_ns(CLOCK_REALTIME), after = now_ns();
+    int64_t epoch_ns = (int64_t)(wall - (before - w->base_ns)), by = epoch_ns - w->epoch_ns;
+    if (after - before > CLOCK_READ_NS || (by > -CLOCK_STEP_NS && by < CLOCK_STEP_NS))
+        return;
+    w->epoch_ns = epoch_ns;
+    jfr_header_store(c, HEAD_START, (uint64_t)epoch_ns + (c->start_ns - w->base_ns));
+}
+
+void chunk_touch(struct jfr_writer *w, struct chunk *c)
+{
+    if (w->ring.head)
+        ring_set_clock(w, c);
     uint64_t until = MIN(now_ns(), w->ends_ns);
     jfr_header_store(c, HEAD_DURATION, until - MIN(c->start_ns, until));
 }

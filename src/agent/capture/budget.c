@@ -120,7 +120,7 @@ static struct {
     int64_t credit_ns;   /* the unused part of the budget; negative when it is exceeded */
     uint64_t process_ns; /* CPU time of the process in the last second */
     unsigned levels[REDUCTIONS];
-    uint64_t since_ms[REDUCTIONS]; /* when the level was set, since 1970 */
+    uint64_t since_ns[REDUCTIONS]; /* when the level was set */
     unsigned order[64], reduced;   /* order: the kinds of the levels that are in force, the latest
                                     * last; reduced: their number */
     unsigned seconds_within;       /* how many seconds the budget has been kept */
@@ -145,7 +145,7 @@ static void set_level(unsigned i, unsigned level, uint64_t now)
 {
     budget.levels[i] = level;
     reductions[i].set(level);
-    budget.since_ms[i] = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    budget.since_ns[i] = now_ns();
     budget.changes++;
     put_event(i, now);
 }
@@ -366,7 +366,7 @@ static void status(struct session *s, struct buf *out)
             buf_printf(out, "budget.%u.what %s\nbudget.%u.one_of %u\nbudget.%u.since_ms %llu\n",
                        i + 1, reductions[i].what, i + 1,
                        1u << budget.levels[i] * reductions[i].bits, i + 1,
-                       (unsigned long long)budget.since_ms[i]);
+                       (unsigned long long)clock_wall_ms(budget.since_ns[i]));
 }
 
 const struct capture capture_budget = {

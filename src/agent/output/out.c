@@ -300,7 +300,7 @@ void out_ring_status(const struct out *o, const struct options *options, struct 
     struct jfr_ring_state ring;
     if (!o->jfr || !jfr_writer_ring(o->jfr, &ring))
         return;
-    uint64_t now = now_ns(), now_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    uint64_t now = now_ns();
     uint64_t lasts_ms = (now - o->opened_ns) / NS_PER_MS;
 
     const struct {
@@ -311,8 +311,8 @@ void out_ring_status(const struct out *o, const struct options *options, struct 
         {"size", ring.size},
         {"used", ring.used},
         {"bytes_per_second", ring.written * 1000 / MAX(lasts_ms, UINT64_C(1))},
-        {"from_ms", now_ms - (now - ring.since_ns) / NS_PER_MS},
-        {"to_ms", now_ms},
+        {"from_ms", clock_wall_ms(ring.since_ns)},
+        {"to_ms", clock_wall_ms(now)},
         {"chunks", ring.chunks},
         {"names", ring.names},
         {"name_bytes", ring.name_bytes},

@@ -603,6 +603,60 @@ def test_the_ring_outlives_its_vm(jdk, end, folder):
 
 
 @pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("hours", [2, -2])
+def test_a_ring_is_dated_by_the_clock_as_it_was_set_last(jdk, hours, folder):
+    """The wall clock is set while one chunk is being written. What was recorded before and after,
+    and what `status` says, is dated by the new clock, also after `kill -9`.
+    """
+    ring, part, offset = folder / "r.ring", folder / "part.jfr", folder / "offset"
+    offset.write_bytes(bytes(8))
+    process = jdk.start(
+        "java",
+        "-Xmx64m",
+        jdk.agent(f"always=y,keep=600s,maxsize=8m,file={ring}"),
+        "-cp",
+        lab.compiled("Always"),
+        "Always",
+        0,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            "LD_PRELOAD": str(lab.BUILD / "tests" / "agents" / "libclockstep.so"),
+            "CLOCK_OFFSET": str(offset),
+        },
+    )
+    try:
+        steps = Steps(process)
+        steps.wait_for(2)
+        with offset.open("r+b") as f:
+            f.write((hours * 3600).to_bytes(8, "little", signed=True))
+        steps.wait(10)
+        taken = time.time_ns() + hours * 3600 * 10**9
+        take("-o", part, process.pid)
+        first = steps.done[0][1]
+        old = lambda ms: abs(ms - first) < 1800_000
+        done = [
+            (n, *(ms + hours * 3600_000 * old(ms) for ms in (since, to)))
+            for n, since, to in steps.done
+            if old(since) == old(to)
+        ]
+        assert sum(old(since) for _, since, _ in steps.done) >= 5
+        assert assert_exact(part, done) >= 10
+        start, end = window(part)
+        assert abs(end - taken) < 30 * 10**9 and start < end
+        shown = status(process.pid)
+        assert abs(shown["ring.from_ms"] - start // 10**6) < 100, (shown, start)
+        assert abs(shown["ring.to_ms"] - end // 10**6) < 30_000, (shown, end)
+    finally:
+        process.kill()
+        process.wait()
+    steps.reader.join()
+    take("-o", part, ring)
+    assert abs(window(part)[0] - start) < 100 * 10**6
+
+
+@pytest.mark.jdks(8, 17, 25)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 def test_without_room_the_program_goes_on(jdk, folder):
     """A full disk, a read-only one, a limit on file sizes and a missing folder each lead to one

@@ -72,7 +72,7 @@ struct trigger {
     uint64_t fired_ns, due_ns, taken_ns;
     char reason[32], measured[320];
     /* What status shows. last_file and last_error are protected by firings.c. */
-    uint64_t fired, held_back, last_ms;
+    uint64_t fired, held_back, last_ns;
     _Atomic uint64_t written, failed;
     char last_file[PATH_MAX], last_error[256];
     struct trigger *retired; /* the next in the list of removed triggers whose place was reused */

@@ -75,7 +75,7 @@ static void fire(struct session *s, struct trigger *t, uint64_t now)
     measures_report(t);
     put_event(s, t, now, held_back);
     t->fired++;
-    t->last_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    t->last_ns = now;
     t->started_ns = now;
     if (held_back) {
         t->held_back++;
@@ -478,7 +478,7 @@ static void triggers_status(struct session *s, struct buf *out)
                     {"held_back", t->held_back},
                     {"written", atomic_load(&t->written)},
                     {"failed", atomic_load(&t->failed)},
-                    {"last_ms", t->last_ms}};
+                    {"last_ms", t->last_ns ? clock_wall_ms(t->last_ns) : 0}};
 
         for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
             buf_printf(out, "trigger.%u.%s %llu\n", t->number, rows[k].name,
