@@ -97,7 +97,8 @@ def waited_for(first, group, out):
 
 def check_time(first, group, true_ns, out, client_ns=0):
     """Within 3 % of what the program measured, which includes the time that the thread ran or was
-    preempted meanwhile. Before and after the handler the thread may lack a processor too.
+    preempted meanwhile. Before and after the handler the thread computes and may lack a processor
+    too.
     """
     if first["cause"] == "runnable":
         outside = client_ns - true_ns - SLOW * RUNNABLE_CPU_NS
@@ -108,7 +109,12 @@ def check_time(first, group, true_ns, out, client_ns=0):
         return
     slow, running = group["slow"]["count"], ("cpu", "runnable", "queue", "gc", "safepoint")
     ran = sum(c["slow_ns"] for c in group["causes"] if c["cause"] in running and c is not first)
-    assert slow > SLOW or waited_for(first, group, out) <= 1.03 * true_ns, (first, true_ns)
+    outside = max(client_ns - true_ns, 0) if first["cause"] == "cpu" else 0
+    assert slow > SLOW or waited_for(first, group, out) <= 1.03 * true_ns + outside, (
+        first,
+        true_ns,
+        client_ns,
+    )
     assert (first["slow_ns"] + ran) * slow >= 0.97 * true_ns, (first, ran, true_ns)
 
 
@@ -213,6 +219,7 @@ def faulted(jdk, folder, out, **kwargs):
         )
 
 
+@pytest.mark.usefixtures("on_time")  # that nothing else makes a request slow
 @pytest.mark.jdks(8, 17, 21, 25)
 def test_page_faults_take_as_long_as_the_disk(jdk, tmp_path):
     out = tmp_path / "out.jfr"
@@ -280,6 +287,7 @@ SERVED = {
 }
 
 
+@pytest.mark.usefixtures("on_time")  # that nothing else makes a request slow
 @pytest.mark.parametrize("server", SERVED)
 def test_the_first_cause_on_each_server(server, tmp_path):
     version, *paths = SERVED[server]
