@@ -59,6 +59,7 @@ struct allocated {
 struct load_total {
     struct profile_calls calls;
     int64_t at_ns;
+    bool unread; /* time that belongs to no method, which is written without calls */
 };
 
 /*

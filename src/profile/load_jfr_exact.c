@@ -86,6 +86,7 @@ int load_total(struct reading *r, const struct rec_row *row)
     int64_t node = read_calls(r, row, &t.calls);
     if (node <= 0)
         return (int)node;
+    t.unread = t.calls.calls == 0;
     uint64_t key = (uint64_t)t.calls.thread << 32 | t.calls.node;
     uint64_t *at = map_at(&r->total_of, key, r->totals.len, &added);
     if (!at)
@@ -128,9 +129,11 @@ int load_settle_totals(struct reading *r)
     int64_t above = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
     for (size_t i = 0; i < r->totals.len && above >= 0; i++) {
         struct profile_calls rest = r->totals.data[i].calls;
-        if (!rest.calls)
+        bool unread = r->totals.data[i].unread;
+        if (unread ? rest.raw_ns <= 0 : !rest.calls)
             continue;
-        int64_t node = profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
+        int64_t node = unread ? (int64_t)rest.node
+                              : profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
         rest.node = (uint32_t)node;
         uint64_t time_ns = load_since_start(r, r->totals.data[i].at_ns);
         if (node < 0 || vec_push(&p->calls, rest) < 0 || vec_push(&r->call_times, time_ns) < 0)

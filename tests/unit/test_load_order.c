@@ -17,7 +17,8 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.CallTimesTotal",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
-     .fields = JFR_FIELDS({"calls", "", "long"}, {"selfTime", "", "long", JFR_NANOS})},
+     .fields = JFR_FIELDS({"calls", "", "long"}, {"selfTime", "", "long", JFR_NANOS},
+                          {"rawSelfTime", "", "long", JFR_NANOS})},
     {.name = "jvmscope.AllocationSite",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
@@ -59,6 +60,7 @@ static void put(struct made *m, int type, uint64_t n)
     if (type == TOTAL) {
         jfr_put_long(&e, (int64_t)n);
         jfr_put_long(&e, (int64_t)n * 1000000);
+        jfr_put_long(&e, (int64_t)n * 1000000);
     }
     if (type == SITE) {
         jfr_put_string(&e, "C");
@@ -74,7 +76,22 @@ static void put(struct made *m, int type, uint64_t n)
     jfr_commit(&e);
 }
 
-static void make(struct made *m, const uint64_t *order, bool sites)
+/* CPU time that belongs to no method: no calls and no stack. */
+static void put_unread(struct made *m, int64_t ns)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(m->w, m->ids[TOTAL], 0, &e));
+    jfr_put_time(&e, m->t0);
+    jfr_put_long(&e, 1);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, ns);
+    jfr_put_long(&e, ns);
+    jfr_commit(&e);
+}
+
+/* unread_ns: 0: there is no such time. */
+static void make(struct made *m, const uint64_t *order, bool sites, int64_t unread_ns)
 {
     struct jfr_writer_options options = {.resolver.method = name_method, .slots = 1};
     struct jfr_frame frame = {.method = 1, .type = JFR_FRAME_JIT};
@@ -91,6 +108,8 @@ static void make(struct made *m, const uint64_t *order, bool sites)
             if (type != SITE || sites)
                 put(m, type, order[i]);
     put(m, SAMPLE, MOMENTS - 1);
+    if (unread_ns)
+        put_unread(m, unread_ns);
     assert_int_equal(jfr_writer_close(m->w), 0);
     jfr_writer_free(m->w);
 }
@@ -110,7 +129,7 @@ static void the_order_does_not_matter(void **state)
 {
     for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
         struct made m;
-        make(&m, orders[i], false);
+        make(&m, orders[i], false, 0);
         struct profile *p = load(m.name);
         assert_int_equal(p->allocated, 2000);
         assert_int_equal(p->sampler.lost, 2);
@@ -119,7 +138,7 @@ static void the_order_does_not_matter(void **state)
         assert_int_equal(p->calls.data[0].self_ns, 2000000);
         profile_free(p);
         unlink(m.name);
-        make(&m, orders[i], true);
+        make(&m, orders[i], true, 0);
         p = load(m.name);
         assert_int_equal(p->sites.len, 1);
         assert_int_equal(p->sites.data[0].objects, 3);
@@ -129,14 +148,30 @@ static void the_order_does_not_matter(void **state)
     }
 }
 
+/* The totals of a killed VM include the CPU time that belongs to no method. */
+static void time_of_no_method_is_a_total(void **state)
+{
+    struct made m;
+    make(&m, orders[0], false, 7000000);
+    struct profile *p = load(m.name);
+    int64_t of_method = 0, of_none = 0;
+    assert_int_equal(p->calls.len, 2);
+    for (size_t i = 0; i < p->calls.len; i++)
+        *(p->calls.data[i].calls ? &of_method : &of_none) += p->calls.data[i].raw_ns;
+    assert_int_equal(of_method, 2000000);
+    assert_int_equal(of_none, 7000000);
+    profile_free(p);
+    unlink(m.name);
+}
+
 /* Recordings that follow each other in one file add up. */
 static void recordings_of_one_file_add_up(void **state)
 {
     char command[200];
     for (size_t i = 0; i < ARRAY_SIZE(orders); i++) {
         struct made m, n;
-        make(&m, orders[i], false);
-        make(&n, orders[ARRAY_SIZE(orders) - 1 - i], false);
+        make(&m, orders[i], false, 0);
+        make(&n, orders[ARRAY_SIZE(orders) - 1 - i], false, 0);
         snprintf(command, sizeof(command), "cat %s >>%s", n.name, m.name);
         assert_int_equal(system(command), 0);
         struct profile *p = load(m.name);
@@ -151,6 +186,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_order_does_not_matter),
+        cmocka_unit_test(time_of_no_method_is_a_total),
         cmocka_unit_test(recordings_of_one_file_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

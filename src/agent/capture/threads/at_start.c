@@ -438,6 +438,22 @@ static uint64_t owner_behind(const struct existing *l, uint64_t id)
 }
 
 /*
+ * The same as owner_of_monitor, for many threads that wait for one monitor: before JDK 24 an owner
+ * may have to be searched for among all threads. owners: the threads that were found, by monitor.
+ */
+static bool owner_once(struct map *owners, uint64_t monitor, uint64_t *ret_owner)
+{
+    const uint64_t *found = map_get(owners, monitor);
+    if (found)
+        *ret_owner = *found;
+    else if (owner_of_monitor(monitor, ret_owner))
+        (void)!map_put(owners, monitor, *ret_owner);
+    else
+        return false;
+    return true;
+}
+
+/*
  * Finds the owners of the monitors for which threads wait, once it is known which carriers run
  * which virtual threads. ThreadInfo says nothing about what a virtual thread waits for: if that has
  * kept its carrier, the VM's monitor shows the owner, and another thread that waits for this
@@ -445,15 +461,17 @@ static uint64_t owner_behind(const struct existing *l, uint64_t id)
  */
 static void find_owners(struct existing *l)
 {
+    struct map owners = {0};
     for (size_t i = 0; i < l->list.len; i++) {
         struct early_wait *e = &l->list.data[i];
         uint64_t owner = 0;
         if (e->kind != WAIT_ENTER)
             continue;
         e->how.monitor = e->on ? owner_awaited_monitor(e->on) : 0;
-        bool known = e->how.monitor && owner_of_monitor(e->how.monitor, &owner);
+        bool known = e->how.monitor && owner_once(&owners, e->how.monitor, &owner);
         e->how.owner = owner_behind(l, known && owner && owner != e->id ? owner : e->how.owner);
     }
+    map_release(&owners);
     for (size_t i = 0; i < l->list.len; i++) {
         struct early_wait *e = &l->list.data[i];
         for (size_t k = 0; k < l->list.len && e->how.monitor && !e->how.class; k++) {

@@ -198,10 +198,11 @@ uint64_t owner_awaited_monitor(const struct thread *t)
 
 static bool stack_has(const struct thread *t, uint64_t address)
 {
-    uint64_t base, size;
-    return waiter_stack_has(t, address) ||
-           (read_field(t, layout.stack_base, &base) && read_field(t, layout.stack_size, &size) &&
-            address < base && base - address <= size);
+    uint64_t low, high, base, size;
+    if (waiter_stack_known(t, &low, &high))
+        return address >= low && address < high;
+    return read_field(t, layout.stack_base, &base) && read_field(t, layout.stack_size, &size) &&
+           address < base && base - address <= size;
 }
 
 bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id)

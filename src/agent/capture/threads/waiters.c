@@ -124,10 +124,12 @@ uint64_t waiter_stack(const struct thread *t)
     return w->id == t->serial ? w->stack : 0;
 }
 
-bool waiter_stack_has(const struct thread *t, uint64_t address)
+bool waiter_stack_known(const struct thread *t, uint64_t *ret_low, uint64_t *ret_high)
 {
     const struct waiter *w = &platform[thread_index(t)];
-    return w->id == t->serial && address >= w->low && address < w->high;
+    *ret_low = w->low;
+    *ret_high = w->high;
+    return w->id == t->serial && w->high;
 }
 
 static void find_stack(struct waiter *w)
@@ -270,7 +272,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->object = how->object;
     at->monitor = how->monitor;
     at->owned = how->owned;
-    at->reported = false;
+    __atomic_store_n(&at->reported, false, __ATOMIC_RELAXED);
     at->plain = how->plain;
     seqlock_stamp_set(&at->start, now);
 }
@@ -291,7 +293,10 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->plain = at->plain;
     w->was_short = *ret_ns < BUDGET_SHORT_NS;
     seqlock_stamp_set(&at->start, 0);
-    ret->reported = at->reported;
+    /* Only plain waits are left out. The fence belongs to the one in report_waiting. */
+    if (at->plain)
+        atomic_thread_fence(memory_order_seq_cst);
+    ret->reported = __atomic_load_n(&at->reported, __ATOMIC_RELAXED);
     delays_wait_ends(w, start + *ret_ns, *ret_ns);
     return true;
 }

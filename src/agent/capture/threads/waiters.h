@@ -125,8 +125,9 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread);
 
 /* Returns the base of a platform thread's stack as far as it is known; 0: unknown. */
 uint64_t waiter_stack(const struct thread *t);
-/* Returns whether the address is known to be on the thread's stack (deadlock=y). */
-bool waiter_stack_has(const struct thread *t, uint64_t address);
+/* Returns whether it is known where a platform thread's stack is (deadlock=y): from low to below
+ * high. */
+bool waiter_stack_known(const struct thread *t, uint64_t *ret_low, uint64_t *ret_high);
 
 /*
  * Calls f for each thread that has waited. thread is a local reference to a virtual thread; it is

@@ -72,7 +72,8 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
         uint64_t start = seqlock_stamp(&at->start);
-        if (!start || start > t->before || (at->reported && !t->again))
+        if (!start || start > t->before ||
+            (__atomic_load_n(&at->reported, __ATOMIC_RELAXED) && !t->again))
             continue;
         if (t->again && t->reported >= t->most) {
             t->left++;
@@ -84,13 +85,15 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
                             .owner = at->owner,
                             .timeout = at->timeout,
                             .object = at->object};
-        /* Set first, so that a wait which ends meanwhile is not left out. */
-        at->reported = true;
+        /* Set first, so that a wait which ends meanwhile is not left out: either its thread sees
+         * this, or the stamp has changed already. */
+        __atomic_store_n(&at->reported, true, __ATOMIC_RELAXED);
+        atomic_thread_fence(memory_order_seq_cst);
         if (seqlock_stamp_holds(&at->start, start) &&
             threads_put_waiting(w->id, (enum wait_kind)k, &copy))
             t->reported++;
         else
-            at->reported = false;
+            __atomic_store_n(&at->reported, false, __ATOMIC_RELAXED);
     }
 }
 
