@@ -19,12 +19,6 @@ static struct {
     jmethodID id, lock, owner, monitors, class_name, hash, name, owner_name;
 } method;
 
-static jobject call(struct inspection *i, jobject o, jmethodID m)
-{
-    jobject result = o && m ? (*i->jni)->CallObjectMethod(i->jni, o, m) : NULL;
-    return vm_clear_exception(i->jni) ? NULL : result;
-}
-
 static jmethodID find_method(struct inspection *i, const char *class, const char *name,
                              const char *descriptor)
 {
@@ -82,7 +76,7 @@ void inspect_find_locks(struct inspection *i)
  */
 static void append_class(struct inspection *i, jobject lock, jint hash, struct buf *b)
 {
-    jstring name = call(i, lock, method.class_name);
+    jstring name = vm_call_object(i->jni, lock, method.class_name);
     (void)vm_put_string(i->jni, name, b);
     if (name)
         (*i->jni)->DeleteLocalRef(i->jni, name);
@@ -93,12 +87,6 @@ static void append_class(struct inspection *i, jobject lock, jint hash, struct b
         return;
     buf_clear(b);
     buf_string(b, text);
-}
-
-static jint hash_of(struct inspection *i, jobject lock)
-{
-    jint hash = (*i->jni)->CallIntMethod(i->jni, lock, method.hash);
-    return vm_clear_exception(i->jni) ? 0 : hash;
 }
 
 /* Writes the name of a platform thread, and deletes the local reference `name`. */
@@ -117,23 +105,23 @@ static void put_thread_name(struct inspection *i, const char *key, jstring name,
 static void put_lock(struct inspection *i, jobject lock, jobject info)
 {
     _cleanup_(buf_release) struct buf class = BUF(1 << 20);
-    jint hash = hash_of(i, lock);
+    jint hash = vm_call_int(i->jni, lock, method.hash);
     json_begin_object(i->out);
     append_class(i, lock, hash, &class);
     json_key_string(i->out, "class", buf_str(&class));
     json_key_i64(i->out, "hash", hash);
-    jlong owner = info ? (*i->jni)->CallLongMethod(i->jni, info, method.owner) : 0;
-    if (!vm_clear_exception(i->jni) && owner > 0) {
+    jlong owner = info ? vm_call_long(i->jni, info, method.owner) : 0;
+    if (owner > 0) {
         json_key_i64(i->out, "owner", owner);
-        put_thread_name(i, "owner_name", call(i, info, method.owner_name), owner);
+        put_thread_name(i, "owner_name", vm_call_object(i->jni, info, method.owner_name), owner);
     }
     json_end_object(i->out);
 }
 
 static void put_of(struct inspection *i, jobject info)
 {
-    jobject awaited = call(i, info, method.lock);
-    jobjectArray held = call(i, info, method.monitors);
+    jobject awaited = vm_call_object(i->jni, info, method.lock);
+    jobjectArray held = vm_call_object(i->jni, info, method.monitors);
     json_key_array(i->out, "holds");
     for (jsize k = 0, n = held ? (*i->jni)->GetArrayLength(i->jni, held) : 0; k < n; k++) {
         jobject lock = (*i->jni)->GetObjectArrayElement(i->jni, held, k);
@@ -156,8 +144,7 @@ void inspect_put_locks(struct inspection *i, jlong java_id)
 {
     for (jsize k = 0, n = infos ? (*i->jni)->GetArrayLength(i->jni, infos) : 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, infos, k);
-        bool found = info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == java_id &&
-                     !vm_clear_exception(i->jni);
+        bool found = info && vm_call_long(i->jni, info, method.id) == java_id;
         if (found)
             put_of(i, info);
         if (info)
@@ -199,13 +186,13 @@ static void put_stack(struct inspection *i, jlong java_id)
 /* Writes the lock for which a thread waits as "com.shop.Store@6d06d69c". */
 static void put_awaited(struct inspection *i, jobject info)
 {
-    jobject lock = call(i, info, method.lock);
+    jobject lock = vm_call_object(i->jni, info, method.lock);
     _cleanup_(buf_release) struct buf name = BUF(1 << 20);
     if (!lock) {
         inspect_put_string(i, "waits_for", NULL);
         return;
     }
-    jint hash = hash_of(i, lock);
+    jint hash = vm_call_int(i->jni, lock, method.hash);
     append_class(i, lock, hash, &name);
     buf_printf(&name, "@%x", (unsigned)hash);
     json_key_string(i->out, "waits_for", buf_str(&name));
@@ -215,11 +202,11 @@ static void put_awaited(struct inspection *i, jobject info)
 static void put_blocked(struct inspection *i, jobject info)
 {
     json_begin_object(i->out);
-    jlong id = (*i->jni)->CallLongMethod(i->jni, info, method.id),
-          owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
-    put_thread_name(i, "thread", call(i, info, method.name), id);
+    jlong id = vm_call_long(i->jni, info, method.id),
+          owner = vm_call_long(i->jni, info, method.owner);
+    put_thread_name(i, "thread", vm_call_object(i->jni, info, method.name), id);
     put_awaited(i, info);
-    put_thread_name(i, "owned_by", call(i, info, method.owner_name), owner);
+    put_thread_name(i, "owned_by", vm_call_object(i->jni, info, method.owner_name), owner);
     json_key_array(i->out, "frames");
     if (!vm_clear_exception(i->jni))
         put_stack(i, id);
@@ -233,8 +220,7 @@ static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
     jsize place = n;
     for (jsize k = 0; k < n && place == n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
-        if (info && (*i->jni)->CallLongMethod(i->jni, info, method.id) == id &&
-            !vm_clear_exception(i->jni))
+        if (info && vm_call_long(i->jni, info, method.id) == id)
             place = k;
         if (info)
             (*i->jni)->DeleteLocalRef(i->jni, info);
@@ -251,8 +237,7 @@ static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize fir
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, at);
         done[at] = true;
         put_blocked(i, info);
-        jlong owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
-        vm_clear_exception(i->jni);
+        jlong owner = vm_call_long(i->jni, info, method.owner);
         (*i->jni)->DeleteLocalRef(i->jni, info);
         at = place_of(i, all, n, owner);
     }
@@ -276,7 +261,7 @@ int inspect_deadlocks(struct inspection *i)
         buf_string(i->why, "the VM has no java.lang.management");
         return -ENOTSUP;
     }
-    jlongArray ids = call(i, bean, find);
+    jlongArray ids = vm_call_object(i->jni, bean, find);
     jobjectArray all =
         ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;
     if (vm_clear_exception(i->jni))

@@ -121,6 +121,29 @@ static inline bool vm_clear_exception(JNIEnv *jni)
 }
 
 /*
+ * These call a method without arguments; after an exception, which is cleared, the result is NULL
+ * or 0. When another function of JNI follows a call directly, -Xcheck:jni prints a warning on the
+ * program's standard output.
+ */
+static inline jobject vm_call_object(JNIEnv *jni, jobject o, jmethodID m)
+{
+    jobject result = o && m ? (*jni)->CallObjectMethod(jni, o, m) : NULL;
+    return vm_clear_exception(jni) ? NULL : result;
+}
+
+static inline jlong vm_call_long(JNIEnv *jni, jobject o, jmethodID m)
+{
+    jlong result = (*jni)->CallLongMethod(jni, o, m);
+    return vm_clear_exception(jni) ? 0 : result;
+}
+
+static inline jint vm_call_int(JNIEnv *jni, jobject o, jmethodID m)
+{
+    jint result = (*jni)->CallIntMethod(jni, o, m);
+    return vm_clear_exception(jni) ? 0 : result;
+}
+
+/*
  * Returns the address of HotSpot's own structure of a platform thread (NULL: the calling one), from
  * the field where java.lang.Thread keeps it; 0 when there is none.
  */

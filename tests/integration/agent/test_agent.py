@@ -242,6 +242,34 @@ def test_checks_of_jni_find_nothing(jdk, tmp_path, options):
     assert run(jdk.agent(f"{options},file={tmp_path}/out")) == run()
 
 
+@pytest.mark.jdks(8, 11, 25)
+def test_checks_of_jni_find_nothing_when_many_threads_are_asked(jdk, tmp_path):
+    """Up to JDK 11 more than 32 references that were not announced print a warning."""
+    process = jdk.start_java(
+        "ManyBlocked",
+        40,
+        jvm=["-Xcheck:jni"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        # JDK 8 has a warning about itself before that.
+        assert "ready\n" in iter(process.stdout.readline, "")
+        for out in ("o.hprof.txt", "o.jfr"):
+            done = lab.jvmscope(
+                "attach", "--monitors", "-t", "1s", "-o", tmp_path / out, process.pid
+            )
+            assert done.returncode == 0, done.stderr
+        for what in (["threads"], ["stack", "1"]):
+            done = lab.jvmscope("inspect", process.pid, *what)
+            assert done.returncode == 0, done.stderr
+        rest, _ = process.communicate("\n", timeout=60)
+        assert rest == "over\n"
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.parametrize(
     "options, status, message",
     [

@@ -181,16 +181,16 @@ static uint64_t class_of_lock(struct existing *l, jstring name, jint hash)
 static void take_info(struct existing *l, jobject info)
 {
     JNIEnv *jni = l->jni;
-    uint64_t id = (uint64_t)(*jni)->CallLongMethod(jni, info, l->id);
-    jobject lock = (*jni)->CallObjectMethod(jni, info, l->lock);
-    jlong owner = (*jni)->CallLongMethod(jni, info, l->owner);
+    uint64_t id = (uint64_t)vm_call_long(jni, info, l->id);
+    jobject lock = vm_call_object(jni, info, l->lock);
+    jlong owner = vm_call_long(jni, info, l->owner);
     struct early_wait *of = NULL;
     for (size_t i = 0; i < l->list.len && lock; i++)
         if (l->list.data[i].java_id == id && l->list.data[i].asked)
             of = &l->list.data[i];
     if (of) {
-        jstring name = (*jni)->CallObjectMethod(jni, lock, l->class_name);
-        jint hash = (*jni)->CallIntMethod(jni, lock, l->hash);
+        jstring name = vm_call_object(jni, lock, l->class_name);
+        jint hash = vm_call_int(jni, lock, l->hash);
         of->how.class = class_of_lock(l, name, hash);
         of->how.object = (uint32_t)hash;
         of->how.owner = owner > 0 && of->kind == WAIT_ENTER ? thread_record_id((uint64_t)owner) : 0;
