@@ -153,6 +153,8 @@ static void JNICALL on_ClassFileLoadHook(jvmtiEnv *ti, JNIEnv *jni, jclass redef
                                          unsigned char **new_data)
 {
     unsigned side = enter();
+    /* The frame that the VM makes for this event has room for few, and it counts the caller's. */
+    vm_expect_references(jni);
     for (int k = 0, end = atomic_load(&tables_end); k < 2 * end; k++) {
         const struct vm_callbacks *table = atomic_load(&tables[k % end]);
         unsigned char *made = NULL;
@@ -469,7 +471,7 @@ void vm_expect_references(JNIEnv *jni)
 {
     enum { MANY = 65000 }; /* HotSpot refuses more than 65,536 */
 
-    if (jni && (*jni)->EnsureLocalCapacity(jni, MANY) != 0)
+    if (jni && vm.version <= 11 && (*jni)->EnsureLocalCapacity(jni, MANY) != 0)
         vm_clear_exception(jni);
 }
 

@@ -255,12 +255,15 @@ def test_checks_of_jni_find_nothing_when_many_threads_are_asked(jdk, tmp_path):
     try:
         # JDK 8 has a warning about itself before that.
         assert "ready\n" in iter(process.stdout.readline, "")
-        for out in ("o.hprof.txt", "o.jfr"):
-            done = lab.jvmscope(
-                "attach", "--monitors", "-t", "1s", "-o", tmp_path / out, process.pid
-            )
+        for options in (
+            ["--monitors", "-o", tmp_path / "o.hprof.txt"],
+            ["--monitors", "-o", tmp_path / "o.jfr"],
+            # Changes classes, and the VM asks the agent for each while all are referred to.
+            ["--threads", "--trace", "ManyBlocked.main", "-o", tmp_path / "o.jfr"],
+        ):
+            done = lab.jvmscope("attach", "-t", "1s", *options, process.pid)
             assert done.returncode == 0, done.stderr
-        for what in (["threads"], ["stack", "1"]):
+        for what in (["threads"], ["stack", "main"], ["deadlocks"]):
             done = lab.jvmscope("inspect", process.pid, *what)
             assert done.returncode == 0, done.stderr
         rest, _ = process.communicate("\n", timeout=60)
