@@ -10,9 +10,9 @@ BUILD ?= build$(if $(CROSS),-$(CROSS))
 CC ?= gcc
 # Python's and pytest's compiled files are kept: they take seven seconds of each process.
 PYTEST = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/$(BUILD)/python /usr/bin/python3 -m pytest -q -p no:cacheprovider
-# How many tests run at once: two for each processor, because a test uses less than half of one, and 4 at most.
+# How many tests run at once: one more than there are processors, because a test also waits, and 4 at most.
 # The tests of one file run one after the other.
-JOBS ?= $(shell n=$$(nproc); echo $$((n > 1 ? 4 : 2)))
+JOBS ?= $(shell n=$$(nproc); echo $$((n < 3 ? n + 1 : 4)))
 ARGS ?=
 # All tests, or those of the folders and files that ARGS names.
 WHICH = $(if $(filter tests/%,$(ARGS)),,tests)

@@ -11,7 +11,7 @@ documents).
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix, or under those that it names by
-@pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks). @pytest.mark.jdks(17,
+@pytest.mark.jdks(17, 25); make check takes a third of these (see daily_jdks). @pytest.mark.jdks(17,
 25, slow=(8,)) has further ones for make check-all, which takes them all, and with
 @pytest.mark.jdks(daily=1) make check takes one, for tests that are long. A test that cannot run is
 skipped; the reason is given, and it is counted.
@@ -165,7 +165,7 @@ def pytest_configure(config):
     config.addinivalue_line(
         "markers",
         "jdks(*versions, slow=(), daily=): the JDKs to run under, instead of all; `slow`: "
-        "in check-all only; `daily`: how many of them make check takes, instead of half",
+        "in check-all only; `daily`: how many of them make check takes, instead of a third",
     )
 
 
@@ -274,65 +274,65 @@ def pytest_sessionfinish(session, exitstatus):
 # of them at the end.
 LONGEST = (
     "test_page",
-    "test_platforms",
-    "test_base",
-    "test_jvmpi_contract",
-    "test_walker",
     "test_fleet",
-    "test_live_estimates",
-    "test_reading_costs",
-    "test_attach_hard",
+    "test_base",
     "test_trace",
-    "test_span",
-    "test_reports",
-    "test_threads",
-    "test_budget",
-    "test_jvmpi",
-    "test_requests",
-    "test_cpu_samples",
-    "test_endings",
-    "test_fleet_recordings",
-    "test_exceptions",
     "test_amounts",
-    "test_hprof_sites",
-    "test_vm",
-    "test_robust",
-    "test_counts",
+    "test_attach_hard",
+    "test_fleet_clickhouse",
     "test_fleet_vm",
-    "test_files",
-    "test_hprof_differential",
-    "test_trace_hostile",
-    "test_full_disk",
-    "test_convert",
+    "test_reading_costs",
+    "test_walker",
+    "test_live_estimates",
+    "test_jvmpi_contract",
+    "test_vm",
+    "test_reports",
+    "test_hprof_sites",
+    "test_reader_options",
+    "test_exceptions",
+    "test_threads",
+    "test_span",
+    "test_heap",
     "test_slow_requests",
-    "test_heap_hostile",
-    "test_dist",
+    "test_requests",
     "test_build",
     "test_times",
-    "test_jfr_reader",
-    "test_fuzz",
-    "test_threads_truth",
-    "test_always",
-    "test_otlp",
-    "test_jfr_writer",
-    "test_start",
-    "test_run",
-    "test_hprof_heap",
-    "test_hostile_texts",
-    "test_times_cycles",
-    "test_heap",
-    "test_agent",
-    "test_fleet_host",
-    "test_attach",
+    "test_counts",
+    "test_convert",
+    "test_files",
     "test_triggers",
-    "test_reader_options",
+    "test_budget",
+    "test_run",
+    "test_attach",
+    "test_robust",
+    "test_endings",
+    "test_cpu_samples",
+    "test_jvmpi",
     "test_options",
+    "test_full_disk",
+    "test_threads_truth",
+    "test_otlp",
+    "test_fleet_recordings",
+    "test_fleet_hostile",
+    "test_always",
+    "test_deb",
+    "test_jfr_reader",
+    "test_heap_hostile",
+    "test_trace_hostile",
+    "test_fleet_host",
+    "test_check",
+    "test_budget_bombs",
+    "test_hostile_texts",
+    "test_every_output",
     "test_cpu_time",
-    "test_log",
-    "test_cpu_timers",
-    "test_cds",
     "test_stalls",
-    "test_made_names",
+    "test_classfile",
+    "test_times_cycles",
+    "test_cds",
+    "test_disturbance",
+    "test_fuzz",
+    "test_agent",
+    "test_cpu_timers",
 )
 
 
@@ -345,12 +345,12 @@ def pytest_collection_modifyitems(items):
 
 def daily_jdks(name, versions, most):
     """The JDKs on which `make check` runs a test that `make check-all` runs on all of the versions:
-    every second one. The test's name chooses the first, so that every JDK runs about half of the
+    every third one. The test's name chooses the first, so that every JDK runs about a third of the
     tests. most: a limit for their number, or None.
     """
     n = len(versions)
     first = zlib.crc32(name.encode()) % n
-    return {versions[(first + 2 * i) % n] for i in range(min(max(1, n // 2), most or n))}
+    return {versions[(first + 3 * i) % n] for i in range(min(max(1, n // 3), most or n))}
 
 
 def one_jdk_each(items):
