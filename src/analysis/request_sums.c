@@ -117,6 +117,25 @@ static void add_hidden(const struct hidden_waits *hidden, struct name_sums *s)
         s->error_ns[k] += hidden_waits_can_be((enum request_cause)k) ? h.ns : 0;
 }
 
+/*
+ * If the mean latency of all requests of a name is known, the parts must add up to it, not to that
+ * of the requests whose details were kept.
+ */
+static void fit_to_all(const struct request_name *n, struct name_sums *s)
+{
+    if (!n->exact || n->all <= n->count || !(s->latency_ns > 0) || !n->total_ns)
+        return;
+    double factor = (double)n->total_ns / (double)n->all / (s->latency_ns / s->weight);
+    s->latency_ns *= factor;
+    s->cpu_ns *= factor;
+    s->cpu_error_ns *= factor;
+    s->cpu_doubt_ns *= factor;
+    for (int k = 0; k < REQUEST_CAUSES; k++) {
+        s->ns[k] *= factor;
+        s->error_ns[k] *= factor;
+    }
+}
+
 int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)
 {
     struct name_sums *sums = calloc(r->names.len + 1, sizeof(*sums));
@@ -126,6 +145,7 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
     for (size_t i = 0; e == 0 && i < r->names.len; i++) {
         set_sums(&all[i], (double)r->sample_ns, &sums[i]);
         add_hidden(&all[i].hidden, &sums[i]);
+        fit_to_all(&r->names.data[i], &sums[i]);
     }
     estimates_free(all, r->names.len);
     if (e < 0)

@@ -442,6 +442,8 @@ static void on_budget(struct reading *r)
                                                   [THIN_WAITS] = "short waits",
                                                   [THIN_PARKS] = "times of short parks"};
     int64_t one_of = MIN(MAX(rec_long(&r->e->object, "oneOf", 1), INT64_C(1)), INT64_C(1) << 20);
+    if (one_of > 1 && strcmp(rec_string(&r->e->object, "what", ""), "requests") == 0)
+        r->out->not_kept_estimated = true;
     for (unsigned k = 0; k < THIN_KINDS; k++)
         if (r->error == 0 && strcmp(rec_string(&r->e->object, "what", ""), kinds[k]) == 0)
             r->error = vec_push(&r->out->thinnings,

@@ -169,9 +169,11 @@ struct requests {
      * the last time that they were saved.
      */
     int64_t counted_ns;
-    bool sampled;       /* whether the recording holds CPU samples */
-    bool by_cpu_clock;  /* the VM itself took them, by the CPU clocks of threads */
-    uint64_t not_kept;  /* requests of any name and thread that ended and are not in list */
+    bool sampled;      /* whether the recording holds CPU samples */
+    bool by_cpu_clock; /* the VM itself took them, by the CPU clocks of threads */
+    uint64_t not_kept; /* requests of any name and thread that ended and are not in list */
+    /* whether requests were thinned, so that not_kept is estimated from one in so many */
+    bool not_kept_estimated;
     uint64_t sample_ns; /* CPU time for which a sample stands; 0: unknown */
     uint64_t gap_ns;    /* the mean CPU time between samples where most are left out; 0: unknown */
     struct map ids;     /* ids of requests: their numbers in list */
@@ -229,6 +231,14 @@ const char *requests_thread(const struct requests *r, uint64_t id);
  * exact histogram or to the requests themselves; 0 for a name without requests.
  */
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
+/* Returns whether a name has only the requests whose details were kept, of more. */
+bool requests_are_some(const struct requests *r, const struct request_name *n);
+/*
+ * Returns whether so few requests of the random sample lie above the quantile that it may be far
+ * from that of all requests of the name.
+ */
+bool request_quantile_is_uncertain(const struct requests *r, const struct request_name *n,
+                                   double share);
 /*
  * Returns whether a quantile is only an upper bound: the histogram does not divide the first
  * microsecond.

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+/* the number of sampled requests above a percentile from which on it is good enough */
+enum { ABOVE_LEAST = 10 };
+
 int requests_threads_by_id(const void *a, const void *b)
 {
     return ORDER(((const struct request_thread *)a)->id, ((const struct request_thread *)b)->id);
@@ -92,6 +95,23 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
         upto += (double)q->weight;
     }
     return q ? request_latency(q) : 0;
+}
+
+bool requests_are_some(const struct requests *r, const struct request_name *n)
+{
+    return !n->exact && r->not_kept > 0;
+}
+
+bool request_quantile_is_uncertain(const struct requests *r, const struct request_name *n,
+                                   double share)
+{
+    double weights = 0;
+    if (!requests_are_some(r, n) || (double)n->sampled * (1 - share) >= ABOVE_LEAST)
+        return false;
+    for (uint32_t i = 0; i < n->count; i++)
+        weights += (double)r->list.data[r->by_name.data[n->first + i]].weight;
+    /* of a rare name perhaps all requests were kept */
+    return n->sampled < n->count || weights > (double)n->count + 0.5;
 }
 
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)

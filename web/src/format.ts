@@ -14,10 +14,13 @@ export function duration(ns: number): string {
 }
 
 /** A percentile. One that is only known to be less than a microsecond sorts right below a microsecond. */
-export const percentile = (ns: number, key: string, bounds: string[]) =>
-  bounds.includes(key) ? BELOW : ns;
+export const percentile = (ns: number, key: string, bounds: string[], uncertain: string[] = []) =>
+  bounds.includes(key) ? BELOW : uncertain.includes(key) ? ns + UNCERTAIN : ns;
 const BELOW = 999.5;
-export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));
+const UNCERTAIN = 0.25;
+/** One that rests on few requests is marked. */
+export const percentileText = (ns: number) =>
+  ns === BELOW ? "<\u00a01\u00a0µs" : `${ns % 1 === UNCERTAIN ? "~" : ""}${duration(ns)}`;
 
 /** A difference of two shares, in percentage points. */
 export const points = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}`;

@@ -42,6 +42,7 @@ export interface RequestName {
   p99_ns: number;
   p999_ns: number;
   upper_bounds: string[]; // percentiles that are only upper bounds
+  uncertain_percentiles: string[]; // percentiles that rest on few requests
   max_ns: number;
   total_ns: number;
   cpu_ns: number;
@@ -168,10 +169,10 @@ export function RequestsView({
           n.count,
           n.rate,
           n.errors,
-          percentile(n.p50_ns, "p50_ns", n.upper_bounds),
-          percentile(n.p90_ns, "p90_ns", n.upper_bounds),
-          percentile(n.p99_ns, "p99_ns", n.upper_bounds),
-          percentile(n.p999_ns, "p999_ns", n.upper_bounds),
+          percentile(n.p50_ns, "p50_ns", n.upper_bounds, n.uncertain_percentiles),
+          percentile(n.p90_ns, "p90_ns", n.upper_bounds, n.uncertain_percentiles),
+          percentile(n.p99_ns, "p99_ns", n.upper_bounds, n.uncertain_percentiles),
+          percentile(n.p999_ns, "p999_ns", n.upper_bounds, n.uncertain_percentiles),
           n.max_ns,
           n.cpu_ns,
           n.uncertain.includes(n.most) ? `${n.most} (uncertain)` : n.most,

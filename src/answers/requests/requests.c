@@ -50,7 +50,7 @@ double request_part_of(double ns, double whole)
 
 uint64_t request_each(double sum, const struct name_sums *s)
 {
-    return s->weight > 0 ? (uint64_t)(sum / s->weight) : 0;
+    return s->weight > 0 ? (uint64_t)(sum / s->weight + 0.5) : 0;
 }
 
 int request_rows_of(struct request_view *v, struct request_rows *ret)
@@ -99,7 +99,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);
     json_key_u64(j, "causes_of", s->requests);
-    json_key_bool(j, "exact", n->exact || !v->r.not_kept);
+    json_key_bool(j, "exact", !requests_are_some(&v->r, n));
     json_key_double(j, "rate", request_rate(v, n));
     json_key_u64(j, "errors", n->errors);
     uint64_t ns[REQUEST_QUANTILES];
@@ -109,6 +109,11 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_array(j, "upper_bounds");
     for (size_t k = 0; k < REQUEST_QUANTILES; k++)
         if (request_quantile_is_bound(n, ns[k]))
+            json_string(j, request_quantiles[k].key);
+    json_end_array(j);
+    json_key_array(j, "uncertain_percentiles");
+    for (size_t k = 0; k < REQUEST_QUANTILES; k++)
+        if (request_quantile_is_uncertain(&v->r, n, request_quantiles[k].share))
             json_string(j, request_quantiles[k].key);
     json_end_array(j);
     json_key_u64(j, "max_ns", n->max_ns);
@@ -127,8 +132,12 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_double(j, "unknown_share", request_part_of(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(request_most(s)));
     json_key_object(j, "causes");
-    for (int k = 0; k < REQUEST_CAUSES; k++)
-        json_key_u64(j, request_cause_name((enum request_cause)k), request_each(s->ns[k], s));
+    double sum = 0;
+    for (int k = 0; k < REQUEST_CAUSES; k++) {
+        uint64_t before = request_each(sum, s); /* the rounded parts add up like the exact ones */
+        sum += s->ns[k];
+        json_key_u64(j, request_cause_name((enum request_cause)k), request_each(sum, s) - before);
+    }
     json_end_object(j);
     json_key_object(j, "causes_error");
     for (int k = 0; k < REQUEST_CAUSES; k++)

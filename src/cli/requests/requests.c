@@ -204,15 +204,51 @@ static const char *allocated_text(char text[26], const struct name_allocated *a,
     return a->error >= 0.05 * a->bytes ? text : text + 1;
 }
 
+/* Returns an estimate with as many digits as it is worth. */
+static uint64_t rounded(uint64_t n)
+{
+    uint64_t unit = 1;
+    while (n / unit >= 1000)
+        unit *= 10;
+    return (n + unit / 2) / unit * unit;
+}
+
 void requests_print_not_kept(const struct request_view *v)
 {
     _cleanup_(buf_release) struct buf text = BUF(256);
     if (!v->r.not_kept)
         return;
-    request_put_count(&text, v->r.not_kept);
-    printf(" counts and times are those of the requests whose details were kept; %s more "
+    request_put_count(&text, v->r.not_kept_estimated ? rounded(v->r.not_kept) : v->r.not_kept);
+    printf(" counts and times are those of the requests whose details were kept; %s%s more "
            "ended in this time, of any name and thread\n",
-           buf_str(&text));
+           v->r.not_kept_estimated ? "about " : "", buf_str(&text));
+}
+
+struct name_counts {
+    char count[24], rate[24], errors[24];
+};
+
+/* Returns the counts of a name; ">" marks those of only the requests whose details were kept. */
+static struct name_counts count_texts(const struct request_view *v, const struct request_name *n)
+{
+    struct name_counts ret;
+    const char *least = requests_are_some(&v->r, n) ? ">" : "";
+    snprintf(ret.count, sizeof(ret.count), "%s%" PRIu64, least, n->all);
+    snprintf(ret.rate, sizeof(ret.rate), "%s%.1f", least, request_rate(v, n));
+    snprintf(ret.errors, sizeof(ret.errors), "%s%" PRIu64, n->errors ? least : "", n->errors);
+    return ret;
+}
+
+/* Returns a percentile, marked if it rests on few requests. */
+static const char *quantile_text(char text[25], const struct request_view *v,
+                                 const struct request_name *n, double share)
+{
+    uint64_t ns = request_quantile(&v->r, n, share);
+    if (request_quantile_is_bound(n, ns))
+        return "< 1 us";
+    text[0] = '~';
+    format_duration(text + 1, ns);
+    return request_quantile_is_uncertain(&v->r, n, share) ? text : text + 1;
 }
 
 static void table_text(struct request_view *v, const struct request_rows *rows)
@@ -240,6 +276,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     } else if (!exact) {
         requests_print_not_kept(v);
     }
+    bool few = false;
     int wide = kept < all ? 19 : 16; /* with room for errors */
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
@@ -254,7 +291,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
         const struct request_name *n = &v->r.names.data[i];
         const struct name_sums *s = &rows->sums[i];
         enum request_cause worst = request_most(s);
-        char of[REQUEST_QUANTILES][24], max[24], cpu[25], share[64] = "-";
+        char of[REQUEST_QUANTILES][25], max[24], cpu[25], share[64] = "-";
         char bytes[26], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
@@ -266,18 +303,21 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
                      error);
         else if (s->latency_ns > 0)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst), of_all);
+        const char *p[REQUEST_QUANTILES];
         for (size_t k = 0; k < REQUEST_QUANTILES; k++) {
-            uint64_t ns = request_quantile(&v->r, n, request_quantiles[k].share);
-            snprintf(of[k], sizeof(of[k]), "< 1 us");
-            if (!request_quantile_is_bound(n, ns))
-                format_duration(of[k], ns);
+            p[k] = quantile_text(of[k], v, n, request_quantiles[k].share);
+            few = few || *p[k] == '~';
         }
-        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-*s %s\n", n->all,
-               request_rate(v, n), n->errors, of[0], of[1], of[2], of[3],
-               format_duration(max, n->max_ns), s->requests ? cpu_text(cpu, s) : "-", alloc, wide,
-               share, requests_text(&v->r, n->name));
+        struct name_counts c = count_texts(v, n);
+        printf("%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", c.count, c.rate, c.errors, p[0],
+               p[1], p[2], p[3], format_duration(max, n->max_ns),
+               s->requests ? cpu_text(cpu, s) : "-", alloc, wide, share,
+               requests_text(&v->r, n->name));
     }
     print_left_out(v->r.names.len, limit, "names");
+    if (few)
+        puts(" ~ percentile: fewer than ten requests of the random sample are above it, so that it "
+             "may be far from that of all requests");
 }
 
 static int requests_table(struct request_view *v)

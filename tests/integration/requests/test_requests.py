@@ -1099,6 +1099,11 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert where.search(lab.output("requests", "slow", out)) and not where.search(
         lab.output("requests", "slow", "--stacks", "0", out)
     )
+    # The parts of each name add up to the mean latency of all of its requests.
+    for r in whole:
+        assert r["exact"] and sum(r["causes"].values()) == pytest.approx(
+            r["total_ns"] / r["count"], abs=1
+        ), r
     # Of a name whose requests were all kept nothing is an estimate but the CPU time.
     known = next(r for r in whole if r["name"] == "RequestsMany.slow")
     assert known["uncertain"] == [] and {
@@ -1153,6 +1158,48 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert [
         (r["count"] == r["kept"], r["exact"]) for r in part if r["name"] == "RequestsMany.quick"
     ] == [(True, False)]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_rests_on_few_of_the_requests_of_a_ring_is_marked(jdk, tmp_path):
+    """The budget of a ring is used up, so most requests have no details, and of a rare name few
+    were chosen: no count, no rate and no percentile is shown as if it were that of all requests.
+    """
+    ring, out = tmp_path / "r.ring", tmp_path / "r.jfr"
+    done = jdk.java(
+        "RequestsRare",
+        8,
+        jvm=(
+            jdk.agent(
+                "always=y,budget=0.01%,requests=RequestsRare.quick(..);RequestsRare.rare(..),"
+                f"file={ring}"
+            ),
+        ),
+    )
+    assert done.returncode == 0, done.stderr
+    quick, rare = map(int, done.stdout.split())
+    assert lab.jvmscope("dump", "-o", out, ring).returncode == 0
+    found = lab.read_json("requests", "--json", out)
+    rows = {row["name"].removeprefix("RequestsRare."): row for row in found["requests"]}
+    assert any(row["what"] == "requests" for row in found["reduced"]), found["reduced"]
+    text = lab.output("requests", out)
+    more = re.search(r"kept; about ([\d,]+) more ended in this time", text)
+    left_out = int(more[1].replace(",", ""))
+    kept = sum(row["count"] for row in rows.values())
+    assert left_out + kept == pytest.approx(quick + rare, rel=0.1), (left_out, kept, quick, rare)
+    assert re.fullmatch(r"[1-9]\d{0,2}0*", str(left_out)), "three digits that count"
+    keys = ["p50_ns", "p90_ns", "p99_ns", "p999_ns"]
+    for name, row in rows.items():
+        line = next(x for x in text.splitlines() if x.endswith(f" RequestsRare.{name}"))
+        count, rate, errors, rest = line.split(maxsplit=3)
+        assert count == f">{row['count']}" and rate[0] == ">" and row["exact"] is False, line
+        assert errors == (f">{row['errors']}" if row["errors"] else "0"), line
+        shown = re.findall(r"~?[\d.]+ [num]?s|< 1 us", rest)[:4]
+        assert [t[0] == "~" for t in shown] == [k in row["uncertain_percentiles"] for k in keys]
+    if "rare" in rows:
+        assert rows["rare"]["count"] < rare and "p999_ns" in rows["rare"]["uncertain_percentiles"]
+    assert "p50_ns" not in rows["quick"]["uncertain_percentiles"]
+    assert ("\n ~ percentile: " in text) == any(r["uncertain_percentiles"] for r in rows.values())
 
 
 @pytest.mark.jdks(8, 17, 25)
