@@ -109,6 +109,13 @@ int path_lock_shares(const struct timeline *t, const struct critical_path *p, co
  */
 int path_shares_of(struct timeline *t, const struct path_options *o, const struct critical_path *p,
                    struct path_shares *ret) must_check;
+/*
+ * Stores whether the share of one of the locks is inferred whose class `of` accepts. Returns 0, or
+ * an error of critical_path or path_shares_of.
+ */
+int path_share_inferred(struct timeline *t, const struct path_options *o,
+                        bool (*of)(const void *context, const char *class), const void *context,
+                        bool *ret) must_check;
 /* Returns whether the timeline's index contains the shares of the path that `o` describes. */
 bool path_shares_known(const struct timeline *t, const struct path_options *o);
 

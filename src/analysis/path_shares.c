@@ -317,3 +317,23 @@ int critical_path_and_shares(struct timeline *t, const struct path_options *o,
     }
     return r;
 }
+
+int path_share_inferred(struct timeline *t, const struct path_options *o,
+                        bool (*of)(const void *context, const char *class), const void *context,
+                        bool *ret)
+{
+    struct critical_path p = {0};
+    struct path_shares shares = {0};
+    bool inferred = false;
+    int r = critical_path(t, o, &p);
+    if (r == 0)
+        r = path_shares_of(t, o, &p, &shares);
+    for (size_t i = 0; r == 0 && i < shares.rows.len && !inferred; i++)
+        inferred = shares.rows.data[i].ns && shares.rows.data[i].inferred &&
+                   of(context, tl_string(t, shares.rows.data[i].class));
+    vec_release(&shares.rows);
+    critical_path_release(&p);
+    if (r == 0)
+        *ret = inferred;
+    return r;
+}

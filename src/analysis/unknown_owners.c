@@ -164,3 +164,8 @@ const struct tl_unowned *unknown_owners_of(const struct unknown_table *u, uint32
             return &u->rows.data[i];
     return NULL;
 }
+
+bool unknown_owners_matter(const struct timeline *t, uint64_t ns)
+{
+    return ns && ns >= t->end_ns / 1000;
+}

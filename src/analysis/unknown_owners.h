@@ -20,5 +20,10 @@ struct unknown_table {
  */
 int unknown_owners_find(struct timeline *t, uint64_t from, uint64_t to,
                         struct unknown_table *ret) must_check;
+/*
+ * Returns whether these waits took long enough for the answers about their locks to mention them: a
+ * thousandth of the recording.
+ */
+bool unknown_owners_matter(const struct timeline *t, uint64_t ns);
 /* Returns the row of a class, or NULL. */
 const struct tl_unowned *unknown_owners_of(const struct unknown_table *u, uint32_t class);

@@ -160,6 +160,11 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *class)
     return name && strcmp(class, name) == 0;
 }
 
+static bool is_class(const void *wanted, const char *class)
+{
+    return strcmp(wanted, class) == 0;
+}
+
 /*
  * Writes how many waits for objects of a class have an unknown owner, and how long these took.
  * Returns 0 or -ENOMEM.
@@ -181,6 +186,7 @@ static int put_unknown_owners(struct json *j, struct timeline *t, const char *na
     vec_release(&unknown.rows);
     json_key_u64(j, "owner_unknown", waits);
     json_key_u64(j, "owner_unknown_ns", ns);
+    json_key_bool(j, "owner_matters", unknown_owners_matter(t, ns));
     return 0;
 }
 
@@ -206,7 +212,9 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     if (!t)
         return not_found(reply, "no timeline in this recording");
     struct what_if_answer a;
-    if (what_if(t, &PATH_OPTIONS, &w, &a) < 0)
+    bool inferred = false;
+    if (what_if(t, &PATH_OPTIONS, &w, &a) < 0 ||
+        path_share_inferred(t, &PATH_OPTIONS, is_class, class, &inferred) < 0)
         return not_found(reply, "nothing to replay in this recording");
     struct json j = {&reply->body, false};
     json_begin_object(&j);
@@ -217,7 +225,9 @@ static int answer_what_if(struct page_server *s, size_t i, const struct server_r
     json_key_u64(&j, "possible_low_ns", a.least);
     json_key_u64(&j, "possible_high_ns", a.most);
     json_key_bool(&j, "on_path", what_if_on_path(w.factor, &a));
+    json_key_bool(&j, "inferred", inferred || a.ends_inferred);
     json_key_bool(&j, "ends_inferred", a.ends_inferred);
+    json_key_bool(&j, "order_decided_anew", a.decided_anew);
     if (put_unknown_owners(&j, t, class) < 0) {
         buf_clear(&reply->body);
         return 500;

@@ -399,8 +399,10 @@ function WhatIf({
         possible_low_ns: number;
         possible_high_ns: number;
         on_path: boolean;
-        ends_inferred: boolean;
+        inferred: boolean;
+        order_decided_anew: boolean;
         owner_unknown: number;
+        owner_matters: boolean;
         owner_unknown_ns: number;
       }
     | string
@@ -480,9 +482,11 @@ function WhatIf({
                   {(answer.possible_low_ns < answer.after_low_ns ||
                     answer.possible_high_ns > answer.after_high_ns) &&
                     `, possible from ${duration(answer.possible_low_ns)} to ${duration(answer.possible_high_ns)}: threads may then wait for locks that were free in the recording, or to join threads that had ended, and sections that no thread waited for may have been anywhere in the methods that take the lock`}
-                  {answer.ends_inferred &&
+                  {!answer.order_decided_anew &&
+                    "; the replay keeps the recorded order of the locks, because it could not determine a new one, so the true result may be shorter"}
+                  {answer.inferred &&
                     "; the time at which a thread released the lock is inferred if no other thread waited for it"}
-                  {answer.owner_unknown > 0 &&
+                  {answer.owner_matters &&
                     `; who held the lock is unknown for ${plural(answer.owner_unknown, "wait")}, ${duration(answer.owner_unknown_ns)} in all, so that the change may be too small`}
                 </span>
               </>

@@ -322,7 +322,7 @@ int thread_view_unknown_owners(const struct thread_view *v, struct unknown_table
 
 bool thread_view_is_unknown(const struct thread_view *v, const struct tl_unowned *row)
 {
-    return row && row->lock && row->ns >= v->t->end_ns / 1000;
+    return row && row->lock && unknown_owners_matter(v->t, row->ns);
 }
 
 void thread_view_print_unknown(const struct thread_view *v, const struct unknown_table *u)

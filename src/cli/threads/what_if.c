@@ -48,8 +48,7 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "possible_low_ns", a->least);
     json_key_u64(j, "possible_high_ns", a->most);
     json_key_bool(j, "on_path", what_if_on_path(factor, a));
-    if (lock)
-        json_key_bool(j, "inferred", inferred);
+    json_key_bool(j, "inferred", inferred);
     json_key_bool(j, "ends_inferred", a->ends_inferred);
     if (a->ends_inferred) {
         json_key_u64(j, "if_ended_at_once_ns", a->ends_ns[0]);
@@ -62,6 +61,7 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "scaled_ns", a->scaled_ns);
     json_key_u64(j, "path_bound_ns", a->upper_bound);
     threads_json_unknown_owners(j, unknown);
+    json_key_bool(j, "owner_matters", thread_view_is_unknown(v, unknown));
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, j);
     json_end_object(j);
 }
@@ -86,6 +86,11 @@ static struct tl_unowned keep_selected(const struct thread_view *v, struct unkno
     }
     u->rows.len = n;
     return sum;
+}
+
+static bool class_selected(const void *pattern, const char *class)
+{
+    return pattern_match(pattern, class, strlen(class));
 }
 
 static bool lock_of_class(const struct timeline *t, uint32_t object, void *arg)
@@ -161,6 +166,31 @@ static void print_change(const struct gain *gain, double factor)
            format_duration(change, later ? a->answer - a->before : a->before - a->answer),
            later ? "later " : "sooner", format_possible(a).text, gain->lock,
            gain->inferred ? " (inferred)" : "");
+}
+
+/* Returns by how much the answer differs, "25.9 ms sooner", or "". */
+static const char *format_change(char to[40], const struct what_if_answer *a)
+{
+    char change[24];
+    to[0] = 0;
+    if (a->answer != a->before)
+        snprintf(to, 40, "%s %s",
+                 format_duration(change, a->answer > a->before ? a->answer - a->before
+                                                               : a->before - a->answer),
+                 a->answer > a->before ? "later" : "sooner");
+    return to;
+}
+
+/* Prints the answer for the locks or the method that the user named. */
+static void print_selected(const char *name, double factor, const struct what_if_answer *a)
+{
+    char before[24], after[24], low[24], high[24], change[40];
+    const char *differs = format_change(change, a);
+    printf("if %s took %.3g of its time: %s instead of %s%s%s, expected between %s and %s%s%s%s\n",
+           name, factor, format_duration(after, a->answer), format_duration(before, a->before),
+           *differs ? ", " : "", differs, format_duration(low, a->low),
+           format_duration(high, a->high), more_possible(a) ? ", possible from " : "",
+           more_possible(a) ? format_possible(a).text : "", a->decided_anew ? "" : " (order kept)");
 }
 
 /* Prints the range that inferred ends of sections allow. */
@@ -303,31 +333,32 @@ int threads_what_if(struct thread_view *v)
     if (!o->json && thread_view_end(v))
         printf("up to the end of %s:\n", thread_view_end(v));
     int r = hold_list_keep(v->t, NULL);
-    bool off_path = true, more = false;
+    bool off_path = true, more = false, kept = false, inferred = false, ends = false;
+    if (r == 0 && o->lock)
+        r = path_share_inferred(v->t, &v->range, class_selected, o->lock, &inferred);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
-        char before[24], after[24], low[24], high[24];
         w.factor = factors[i];
         r = what_if(v->t, &v->range, &w, &a);
         if (r < 0)
             break;
-        answer_json(v, &j, NULL, factors[i], &a, &all, a.ends_inferred);
+        answer_json(v, &j, NULL, factors[i], &a, &all, inferred || a.ends_inferred);
         if (!o->json)
-            printf(
-                "if %s took %.3g of its time: %s instead of %s, expected between %s and %s%s%s%s\n",
-                o->lock ? o->lock : o->method, factors[i], format_duration(after, a.answer),
-                format_duration(before, a.before), format_duration(low, a.low),
-                format_duration(high, a.high), more_possible(&a) ? ", possible from " : "",
-                more_possible(&a) ? format_possible(&a).text : "",
-                a.decided_anew
-                    ? ""
-                    : "; the replay keeps the recorded order of the locks, because it could not "
-                      "determine a new one, so the true result may be shorter than this");
+            print_selected(o->lock ? o->lock : o->method, factors[i], &a);
         if (!o->json)
             print_ends(&a);
+        kept |= !a.decided_anew;
+        ends |= a.ends_inferred;
         more |= more_possible(&a);
         off_path = off_path && !what_if_on_path(w.factor, &a) && a.answer == a.before;
     }
+    if (r == 0 && !o->json && kept)
+        puts(" order kept: the replay keeps the recorded order of the locks, because it could not "
+             "determine a new one, so the true result may be shorter");
+    if (r == 0 && !o->json && inferred && !ends)
+        puts(
+            " if no thread waited for the release of the lock, its time is inferred (`run --locks` "
+            "records it), and with it the lock's share of the critical path");
     if (r == 0 && !o->json && more)
         explain_possible();
     if (r == 0 && !o->json && off_path)

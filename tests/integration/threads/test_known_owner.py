@@ -132,6 +132,18 @@ def test_the_pages_what_if_says_the_same(jdk):
         process.communicate(timeout=30)
     (shown,) = threads("what-if", out, "--lock", name, "--factor", "0.5")
     assert page == {key: shown[key] for key in page} and page["owner_unknown"] >= N, (page, shown)
+    # The reservations of the two are the same too.
+    assert {"inferred", "order_decided_anew", "owner_matters"} <= page.keys() and page[
+        "owner_matters"
+    ]
+    # The change is printed, which two times of three digits may hide, and a reservation once.
+    text = lab.output("threads", "what-if", out, "--lock", name)
+    answers = threads("what-if", out, "--lock", name)
+    changed = sum(a["after_ns"] != a["before_ns"] for a in answers)
+    assert len(re.findall(r", [\d.]+ [mnµ]?s (?:sooner|later), expected", text)) == changed, text
+    kept = [a for a in answers if not a["order_decided_anew"]]
+    assert text.count(" (order kept)\n") == len(kept), text
+    assert text.count("could not determine a new one") == min(len(kept), 1), text
 
 
 def of_thread(found, name):
