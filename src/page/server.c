@@ -291,8 +291,20 @@ static int answer_heap(struct page_server *s, size_t i, const char *verb,
         return not_found(reply, "no heap dump in this file");
     if (r == -ENOENT)
         return not_found(reply, "no such query");
+    /* A browser prints an error for each reply that is not a success, and what a person typed is
+     * none. */
+    if (r == -EINVAL) {
+        _cleanup_(buf_release) struct buf why = BUF(1 << 20);
+        struct json j = {&reply->body, false};
+        buf_bytes(&why, reply->body.data, reply->body.len);
+        buf_clear(&reply->body);
+        json_begin_object(&j);
+        json_key_string(&j, "refused", buf_str(&why));
+        json_end_object(&j);
+        r = 0;
+    }
     reply->type = r == 0 ? json_type : NULL;
-    return r == 0 ? 200 : r == -EINVAL ? 400 : 500;
+    return r == 0 ? 200 : 500;
 }
 
 int page_server_answer(void *context, const struct server_request *q, struct server_reply *reply)

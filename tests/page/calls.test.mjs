@@ -124,7 +124,10 @@ test("every call is in the tree, with what it was given and what came back", asy
   assert.equal(await chosen(), matching[0]);
   await row("threw").click();
   await page.waitForSelector(".side h2:has-text('thrower')");
-  assert.match(await page.textContent(".side"), /threw.*java\.lang\.IllegalStateException/s);
+  const { message } = calls.find((c) => /\.thrower\(/.test(c.method) && c.exception);
+  const thrown = `java.lang.IllegalStateException: ${JSON.stringify(message)}`;
+  assert.ok(message && (await page.textContent(".side")).includes(`threw${thrown}`.slice(5)));
+  assert.ok((await row("threw").textContent()).includes(` threw ${thrown}`));
   await page.click("button:has-text('Go to the caller')");
   await page.waitForSelector(".side h2:has-text('catcher')");
   // The address follows a moment later; that of the call before may still be in it.

@@ -110,6 +110,13 @@ test("a time and a range of latencies are chosen by keyboard, and by mouse", asy
   const few = number(await listed());
   assert.ok(few > 0 && few < number(all), `${few} of ${all}`);
   assert.equal(await page.locator(".stacked").count(), 2, "the chosen ones beside the others");
+  // How many are chosen is beside what is chosen, and what is of all of them is called so.
+  const inAll = number((await listed()).replace(/^.*;/s, ""));
+  assert.match(
+    await page.locator(".tools > span").textContent(),
+    new RegExp(`chosen: ${inAll.toLocaleString("en-US")} from `),
+  );
+  assert.equal(await page.locator("h2 small:has-text('not only the chosen ones')").count(), 2);
   assert.deepEqual(page.problems, []);
 });
 
@@ -122,8 +129,14 @@ test("the waterfall of a request has its parts", async () => {
   );
   assert.match(
     (await text(page, ".waterfall tbody td:last-child")).join(" "),
-    /lock: RequestCauses\$Store/,
+    /lock: RequestCauses\$Store in RequestCauses/,
   );
+  // A cause is called what the sentences call it, not what it is in JSON.
+  const shownWords = (
+    await text(page, ".legend span, section[aria-label='Chosen requests'] td")
+  ).join("\n");
+  assert.match(shownWords, /CPU/);
+  assert.doesNotMatch(shownWords, /runnable|class-load|\bgc\b|\bcpu\b/);
   assert.deepEqual(await faults(page), []);
   assert.deepEqual(page.problems, []);
 });

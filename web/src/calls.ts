@@ -12,6 +12,7 @@ export interface CallJson {
   args: string;
   return?: string;
   exception: string | null;
+  message?: string; // of the exception
   caller: string | null;
   self_ns: number; // that no recorded call below it took
   callees: number; // recorded calls directly below it, also those that the page does not contain

@@ -46,6 +46,8 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
   const tab = tabs.find(([t]) => t === kept.ht)?.[0] ?? "map";
   const choose = (object: string) => keep({ ho: object });
   const chosen = kept.ho ?? "";
+  // The tables of reports and queries need the width; the facts of the heap are beside the others.
+  const aside = !!chosen || (tab !== "reports" && tab !== "query");
   if (error)
     return (
       <main class="nothing">
@@ -84,7 +86,7 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
         .map((n) => (
           <p class="note">{n}</p>
         ))}
-      <div class="panes">
+      <div class={aside ? "panes" : "panes single"}>
         <section class="fill" aria-label={tabs.find(([t]) => t === tab)![1]}>
           {tab === "map" && (
             <HeapMap
@@ -128,13 +130,15 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
             />
           )}
         </section>
-        <aside class={chosen ? "side" : "side about"} aria-label="Object" aria-live="polite">
-          {chosen ? (
-            <Inspector ask={ask} object={chosen} onChoose={choose} />
-          ) : (
-            <Facts summary={summary} />
-          )}
-        </aside>
+        {aside && (
+          <aside class={chosen ? "side" : "side about"} aria-label="Object" aria-live="polite">
+            {chosen ? (
+              <Inspector ask={ask} object={chosen} onChoose={choose} />
+            ) : (
+              <Facts summary={summary} />
+            )}
+          </aside>
+        )}
       </div>
     </main>
   );
@@ -158,7 +162,7 @@ function Facts({ summary }: { summary: Summary }) {
         {typeof summary.weakReferences === "string" && (
           <>
             <dt>weak references</dt>
-            <dd>{summary.weakReferences}</dd>
+            <dd>{summary.weakReferences.replace(/ \(--strong: .*\)$/, "")}</dd>
           </>
         )}
         {typeof summary.sizeRule === "string" && (

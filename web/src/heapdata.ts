@@ -129,7 +129,9 @@ export function asker(json: HeapJson): Ask {
     const asked = fetch(`heap/${verb}?${new URLSearchParams(parameters)}`, { signal }).then(
       async (r) => {
         if (!r.ok) throw new Error((await r.text()).trim());
-        return (await r.json()) as T;
+        const answer = (await r.json()) as T & { refused?: string };
+        if (answer.refused) throw new Error(answer.refused.trim());
+        return answer;
       },
     );
     // Recent answers are kept, failures are not.

@@ -223,6 +223,10 @@ export function HeapMap(p: Props) {
           }}
         />
       </div>
+      <p class="dim key">
+        An area is an object with what it keeps; the areas in it are what it dominates. Classes of
+        one package have one colour.
+      </p>
       <div class="sr" aria-live="polite">
         {o
           ? `${titleOf(o)} keeps ${bytes(o.retained)}, ${percent(o.retained, p.summary.reachableBytes)} of the heap`

@@ -80,23 +80,27 @@ export function Reports({
         .filter(([, rows]) => rows.length)
         .map(([name, rows]) => {
           const keys = Object.keys(rows[0]);
+          const isNumber = (k: string) => rows.some((r) => typeof r[k] === "number");
+          const isAddress = (k: string) => rows.every((r) => /^(0x[0-9a-f]+)?$/.test(text(r[k])));
           return (
-            <section key={`${at} ${name}`} aria-label={words(name)}>
+            <section key={`${at} ${name}`} class="report" aria-label={words(name)}>
               <h2>{words(name)}</h2>
               <SortableTable
                 caption={words(name)}
                 natural
+                cards
                 limit={500}
                 rows={rows.map((r, key) => ({
                   key,
                   cells: keys.map((k) =>
-                    typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""),
+                    typeof r[k] === "number" ? (r[k] as number) : text(r[k]),
                   ),
                 }))}
                 selected={new Set()}
                 columns={keys.map((k) => ({
                   title: words(k),
-                  numeric: rows.some((r) => typeof r[k] === "number"),
+                  numeric: isNumber(k),
+                  name: !isNumber(k) && !isAddress(k),
                   ...formatOf(k),
                 }))}
                 onSelect={(s) => {
@@ -112,6 +116,8 @@ export function Reports({
     </div>
   );
 }
+
+const text = (v: unknown) => String(v ?? "");
 
 /** Turns "retainedBytes" into "Retained bytes". */
 const words = (key: string) =>

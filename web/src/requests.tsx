@@ -132,6 +132,23 @@ const hues: Record<string, [number, number]> = {
   "class-load": [172, 42],
   unknown: [220, 6],
 };
+/** Causes in the words of the sentences about them. */
+const words: Record<string, string> = {
+  cpu: "CPU",
+  runnable: "waiting for a processor",
+  throttled: "container out of CPU",
+  lock: "lock",
+  park: "parked",
+  queue: "queue of an executor",
+  pool: "connection pool",
+  io: "I/O",
+  fault: "page faults",
+  gc: "garbage collection",
+  safepoint: "stopped by the VM",
+  "class-load": "class loading",
+};
+const inWords = (cause: string) => words[cause] ?? cause;
+
 const causeColour = (cause: string, dark: boolean) => {
   const [h, s] = hues[cause] ?? hues.unknown;
   return `hsl(${h} ${s}% ${dark ? 42 : 62}%)`;
@@ -175,7 +192,7 @@ export function RequestsView({
           percentile(n.p999_ns, "p999_ns", n.upper_bounds, n.uncertain_percentiles),
           n.max_ns,
           n.cpu_ns,
-          n.uncertain.includes(n.most) ? `${n.most} (uncertain)` : n.most,
+          n.uncertain.includes(n.most) ? `${inWords(n.most)} (uncertain)` : inWords(n.most),
         ],
       })),
     [json],
@@ -197,7 +214,12 @@ export function RequestsView({
           <b>{plural(all.count, "request")}</b>
           {json.names.some((n) => !n.exact) && <> whose details were kept, of more</>}
           {chosenName >= 0 && <> · shown: {json.names[chosenName].name}</>}
-          {box && <> · chosen: {axis(json, box)}</>}
+          {box && (
+            <>
+              {" "}
+              · chosen: {count(picked.count)} from {axis(json, box)}
+            </>
+          )}
         </span>
         {(chosenName >= 0 || box) && <button onClick={() => keep(noChoice)}>Show all</button>}
         <div class="grow" />
@@ -251,7 +273,7 @@ export function RequestsView({
         />
         {(chosenName >= 0 || box) && <Follow page={page} go={go} keep={keep} />}
         <section aria-label="Names">
-          <h2>Names</h2>
+          <h2>Names {box && <small>all requests, not only the chosen ones</small>}</h2>
           {json.cpu_note && <p class="note">cpu: {json.cpu_note}</p>}
           <SortableTable
             caption="Names of requests"
@@ -280,7 +302,7 @@ export function RequestsView({
             ]}
           />
         </section>
-        {group && <Group group={group} dark={dark} />}
+        {group && <Group group={group} dark={dark} ofAll={!!box} />}
         <section aria-label="Chosen requests">
           <h2>
             {box || chosenName >= 0 ? "Chosen requests" : "Requests"}{" "}
@@ -360,13 +382,13 @@ function Follow({
 function largest(json: RequestsJson, r: OneRequest): string {
   const sums = sumsOf(json, [r]);
   const best = sums.reduce((a, x, i) => (x > sums[a] ? i : a), 0);
-  return r.ns ? `${json.causes[best]} ${percent(sums[best], r.ns)}` : "";
+  return r.ns ? `${inWords(json.causes[best])} ${percent(sums[best], r.ns)}` : "";
 }
 
 function sumsOf(json: RequestsJson, list: OneRequest[]): number[] {
   const sums = json.causes.map(() => 0);
   for (const r of list)
-    for (let i = 0; i < r.parts.length; i += 5) sums[r.parts[i + 2]] += r.parts[i + 1];
+    for (let i = 0; i < r.parts.length; i += 6) sums[r.parts[i + 2]] += r.parts[i + 1];
   return sums;
 }
 
@@ -388,14 +410,25 @@ function sumOfNames(json: RequestsJson, name: number): Sum {
 const estimate = (ns: number, error: number) =>
   error > 0 ? `${duration(ns)} ±\u00a0${duration(error)}` : duration(ns);
 
-function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
+function Group({
+  group,
+  dark,
+  ofAll,
+}: {
+  group: RequestGroup;
+  dark: boolean;
+  ofAll: boolean; // although some requests are chosen
+}) {
   const shown = group.causes.filter(
     (c) => Math.abs(c.share) >= 0.002 || c.slow_ns > 0.002 * group.slow.mean_ns,
   );
   const most = Math.max(group.slow.mean_ns, 1);
   return (
     <section aria-label="Why the slow ones are slow" class="why">
-      <h2>Why the slow ones are slow: {group.name}</h2>
+      <h2>
+        Why the slow ones are slow: {group.name}{" "}
+        {ofAll && <small>all requests of this name, not only the chosen ones</small>}
+      </h2>
       <p>{sentence(group.sentence)}.</p>
       <table class="wide-text">
         <caption class="sr">Causes of a slow and of a typical request</caption>
@@ -516,7 +549,7 @@ function Causes({
           aria-label={`${label}: ${json.causes
             .map((c, i) => [c, sums[i]] as const)
             .filter(([, v]) => v > 0)
-            .map(([c, v]) => `${c} ${percent(v, whole)}`)
+            .map(([c, v]) => `${inWords(c)} ${percent(v, whole)}`)
             .join(", ")}`}
         >
           {json.causes.map(
@@ -524,7 +557,7 @@ function Causes({
               sums[i] > 0 && (
                 <i
                   key={c}
-                  title={`${c} ${percent(sums[i], whole)}`}
+                  title={`${inWords(c)} ${percent(sums[i], whole)}`}
                   style={{ width: `${(100 * sums[i]) / whole}%`, background: causeColour(c, dark) }}
                 />
               ),
@@ -560,7 +593,7 @@ function Causes({
             sums[i] > 0 && (
               <span key={c}>
                 <i style={{ background: causeColour(c, dark) }} />
-                {c}
+                {inWords(c)}
               </span>
             ),
         )}
@@ -580,13 +613,15 @@ function Waterfall({
 }) {
   const text = (n: number) => (n < 0 ? "" : json.texts[n]);
   const rows: { at: number; ns: number; thread: string; what: string; colour: string }[] = [];
-  for (let i = 0; i < request.parts.length; i += 5) {
-    const [at, ns, cause, thread, object] = request.parts.slice(i, i + 5);
+  for (let i = 0; i < request.parts.length; i += 6) {
+    const [at, ns, cause, thread, object, method] = request.parts.slice(i, i + 6);
     rows.push({
       at,
       ns,
       thread: text(thread),
-      what: [json.causes[cause], text(object)].filter(Boolean).join(": "),
+      what:
+        [inWords(json.causes[cause]), text(object)].filter(Boolean).join(": ") +
+        (method < 0 ? "" : ` in ${text(method)}`),
       colour: causeColour(json.causes[cause], dark),
     });
   }

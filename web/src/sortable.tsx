@@ -63,10 +63,14 @@ export function SortableTable(p: Props) {
     p.onSelect(s);
   };
   const counted = p.selected.size ? rows.filter((r) => p.selected.has(r.key)) : rows;
+  const names = p.columns.filter((c) => c.name).length;
   const format = (c: Column, v: string | number) =>
     c.format && typeof v === "number" ? c.format(v) : String(v);
   return (
-    <div class={p.cards ? "sortable cards" : "sortable"}>
+    <div
+      class={`sortable${p.cards ? " cards" : ""}${names > 2 ? " even" : ""}`}
+      style={names > 2 ? { "--names": names } : undefined}
+    >
       <table>
         <caption class="sr">{p.caption}</caption>
         <thead>

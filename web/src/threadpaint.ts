@@ -52,7 +52,7 @@ export const stateTitles: Record<string, string> = {
   park: "parked",
   reacquire: "notified, waiting for the monitor",
   io: "in a blocking read or write",
-  preempted: "ready, no processor",
+  preempted: "waiting for a processor",
   throttled: "ready, the container was out of CPU",
   unmounted: "virtual, no carrier",
   "class-init": "waiting for a class's initialization",

@@ -115,7 +115,17 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       `${name}-calls.csv`,
       "text/csv",
       table(
-        ["start_ns", "ns", "thread", "depth", "method", "arguments", "returned", "threw"],
+        [
+          "start_ns",
+          "ns",
+          "thread",
+          "depth",
+          "method",
+          "arguments",
+          "returned",
+          "threw",
+          "message",
+        ],
         rows.map((i) => [
           calls[i].start_ns,
           calls[i].ns,
@@ -125,6 +135,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           calls[i].args,
           calls[i].return ?? "",
           calls[i].exception ?? "",
+          calls[i].message ?? "",
         ]),
       ),
     );
@@ -308,7 +319,7 @@ function Line({
   const t = types(c.method);
   const args = values(c.args, t.parameters).join(", ");
   const result = c.exception
-    ? ` threw ${c.exception}`
+    ? ` threw ${thrown(c)}`
     : c.return !== undefined
       ? ` = ${values(c.return, [t.result])[0]}`
       : "";
@@ -343,6 +354,10 @@ function Line({
   );
 }
 
+/** The class of the exception that a call threw, and its message as `jvmscope trace` prints it. */
+const thrown = (c: Call) =>
+  c.message === undefined ? c.exception! : `${c.exception}: ${JSON.stringify(c.message)}`;
+
 function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClose: () => void }) {
   const { c } = p;
   const t = types(c.method);
@@ -371,7 +386,7 @@ function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClo
         {c.return !== undefined && (
           <Fact name="returned" type={t.result} value={values(c.return, [t.result])[0]} />
         )}
-        {c.exception && <Fact name="threw" type="" value={c.exception} />}
+        {c.exception && <Fact name="threw" type="" value={thrown(c)} />}
         {c.caller && <Fact name="called by" type="" value={c.caller.replace(/\(.*$/s, "")} />}
       </dl>
       <div class="row">

@@ -46,7 +46,10 @@ static int64_t number_of(struct strpool *pool, const char *s)
     return s ? strpool_add(pool, s, strlen(s)) : -1;
 }
 
-/* Writes start, length, cause, thread and object of each part; -1: none. Short parts are merged. */
+/*
+ * Writes start, length, cause, thread, object and method of each part; -1: none. Short parts are
+ * merged.
+ */
 static int parts_json(struct request_view *v, const struct request *q, struct request_parts *p,
                       struct strpool *pool, struct json *j)
 {
@@ -66,6 +69,9 @@ static int parts_json(struct request_view *v, const struct request *q, struct re
         json_i64(j, part->thread == TL_NONE ? -1
                                             : number_of(pool, tl_thread_name(v->t, part->thread)));
         json_i64(j, number_of(pool, part->object));
+        struct group_culprit own;
+        e = request_part_own(v, part, &own);
+        json_i64(j, number_of(pool, own.method));
     }
     json_end_array(j);
     json_key_u64(j, "short_ns", short_ns);

@@ -180,3 +180,21 @@ int requests_names_json(struct request_view *v, struct json *j)
     json_end_array(j);
     return e;
 }
+
+int request_part_own(struct request_view *v, const struct request_part *p,
+                     struct group_culprit *ret)
+{
+    struct thread_activities own = {0};
+    const struct thread_activity *most = NULL;
+    int e = request_part_stacks(v->l, p, &own);
+    *ret = (struct group_culprit){0};
+    for (size_t i = 0; e == 0 && i < own.rows.len; i++)
+        most = !most || own.rows.data[i].ns > most->ns ? &own.rows.data[i] : most;
+    if (most)
+        *ret = (struct group_culprit){.method = frames_ref_program(v->l, &most->frames),
+                                      .frames = most->frames,
+                                      .kind = most->kind,
+                                      .ns = (double)most->ns};
+    vec_release(&own.rows);
+    return e;
+}

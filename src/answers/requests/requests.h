@@ -104,6 +104,13 @@ int request_group_without(const struct request_view *v, const struct request_gro
 const struct request *request_slowest(const struct request_view *v, const struct request_group *g,
                                       uint32_t k);
 
+/*
+ * Stores what the thread of a part did for most of the part's time; zeroes where that is unknown.
+ * Returns 0 or -ENOMEM.
+ */
+int request_part_own(struct request_view *v, const struct request_part *p,
+                     struct group_culprit *ret) must_check;
+
 /* ---- in words */
 
 /* Appends a number such as "6,000". */

@@ -29,20 +29,12 @@ static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t 
 static int explain(struct request_view *v, const struct request_part *p, struct buf *text,
                    struct group_cause *ret)
 {
-    struct thread_activities own = {0}, others = {0};
+    struct thread_activities others = {0};
     struct group_cause c = {
         .cause = p->cause, .object = p->object, .slow_ns = (double)(p->end - p->start)};
-    int e = request_part_stacks(v->l, p, &own);
+    int e = request_part_own(v, p, &c.own);
     e = e ? e : request_part_culprits(v->l, p, &others);
     const struct thread_activity *most = NULL;
-    for (size_t i = 0; e == 0 && i < own.rows.len; i++)
-        most = !most || own.rows.data[i].ns > most->ns ? &own.rows.data[i] : most;
-    if (most)
-        c.own = (struct group_culprit){.method = frames_ref_program(v->l, &most->frames),
-                                       .frames = most->frames,
-                                       .kind = most->kind,
-                                       .ns = (double)most->ns};
-    most = NULL;
     for (size_t i = 0; e == 0 && i < others.rows.len; i++)
         most = !most || others.rows.data[i].ns > most->ns ? &others.rows.data[i] : most;
     if (most)
@@ -52,7 +44,6 @@ static int explain(struct request_view *v, const struct request_part *p, struct 
                                            .frames = most->frames,
                                            .kind = most->kind,
                                            .ns = (double)most->ns};
-    vec_release(&own.rows);
     vec_release(&others.rows);
     if (e == 0 && text) {
         request_put_cause(text, &c);
