@@ -120,6 +120,8 @@ static int no_such(const struct command *const *table, const char *word)
     _cleanup_(buf_release) struct buf why = BUF(4096);
     COMMAND_EACH(c, table)
         (void)nearest_try(&n, command_word(c));
+    if (top)
+        (void)nearest_try(&n, "help");
     if (*n.best)
         buf_printf(&why, "did you mean %s?", n.best);
     else if (top)

@@ -66,6 +66,9 @@ static const struct export_format *format_named(const char *name)
     return NULL;
 }
 
+/* What is read is a copy of what a VM has recorded, which the user has no name for. */
+static bool is_copy;
+
 /*
  * Returns whether a page has something to show of a recording, besides what page_members() writes.
  */
@@ -278,7 +281,11 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (r == 0 && format == &export_format_html)
         r = page_members(&members, from, p, options->sources, false, &fields);
     if (r == 0 && format == &export_format_html && p && !shows_anything(p, from)) {
-        complain(from, "holds nothing that a page shows", "see it with trace, threads or vm");
+        complain(from, "holds nothing that a page shows",
+                 is_copy
+                     ? "what it holds so far is in a file that ends in .jfr, for trace, threads "
+                       "or vm"
+                     : "see it with trace, threads or vm");
         return 1;
     }
     if (r < 0)
@@ -345,7 +352,9 @@ int convert_file(const struct selection *selection, const char *from, const char
 int convert_copy(const char *copy, const char *output)
 {
     complain_as(copy, output);
+    is_copy = true;
     int status = convert_file(&(struct selection){0}, copy, output);
+    is_copy = false;
     complain_as(NULL, NULL);
     return status;
 }

@@ -324,7 +324,7 @@ export function RequestsView({
               { title: "At", numeric: true, format: moment, minor: true },
               { title: "Name", name: true },
               { title: "Status", minor: true },
-              { title: "Most" },
+              { title: "Most", name: true },
             ]}
           />
         </section>
@@ -382,7 +382,7 @@ function Follow({
 function largest(json: RequestsJson, r: OneRequest): string {
   const sums = sumsOf(json, [r]);
   const best = sums.reduce((a, x, i) => (x > sums[a] ? i : a), 0);
-  return r.ns ? `${inWords(json.causes[best])} ${percent(sums[best], r.ns)}` : "";
+  return r.ns ? `${percent(sums[best], r.ns)} ${inWords(json.causes[best])}` : "";
 }
 
 function sumsOf(json: RequestsJson, list: OneRequest[]): number[] {

@@ -417,7 +417,8 @@ static void print_findings(struct json_object *root, size_t limit, bool with_met
     }
     print_left_out(length(list), limit, "findings");
     if (!length(compared) && !length(list))
-        printf("no service got a new version in this period, so nothing was compared\n");
+        puts("nothing was compared: no version of a service began after another one in this period "
+             "(versions that began in the same interval have no order)");
     else if (!length(list))
         printf("nothing got slower: %s%s compared with the one before it\n",
                COUNT_TEXT(length(compared), "new versions"), length(compared) == 1 ? "" : ", each");

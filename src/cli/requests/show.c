@@ -104,9 +104,11 @@ static int print_parts(struct request_view *v, const struct request *q,
 static void print_works(const struct request_view *v, const struct request *q)
 {
     char bar[BAR + 1], at[24], time[24], queued[24];
-    if (q->works > 1)
+    const size_t limit = v->options->limit ? v->options->limit : ROWS;
+    const uint32_t works = q->works > 1 ? q->works : 0;
+    if (works)
         puts("\n  threads that worked for it");
-    for (uint32_t i = 0; q->works > 1 && i < q->works; i++) {
+    for (uint32_t i = 0; i < MIN((size_t)works, limit); i++) {
         const struct request_work *w = &v->r.works.data[q->first_work + i];
         draw(bar, '=', q, w->start_ns, w->end_ns);
         printf("  %10s %10s  %s  %-20.20s %s",
@@ -119,9 +121,11 @@ static void print_works(const struct request_view *v, const struct request *q)
             printf(", from thread %s", requests_thread(&v->r, w->submitter));
         putchar('\n');
     }
+    if (works > limit)
+        printf("  ... and %s (--limit)\n", COUNT_TEXT(works - limit, "more pieces of work"));
     if (q->children)
         puts("\n  calls");
-    for (uint32_t i = 0; i < q->children; i++) {
+    for (uint32_t i = 0; i < MIN((size_t)q->children, limit); i++) {
         const struct request_child *c = &v->r.children.data[q->first_child + i];
         draw(bar, '=', q, c->start_ns, c->end_ns);
         printf("  %10s %10s  %s  %-20.20s %s %s",
@@ -139,6 +143,8 @@ static void print_works(const struct request_view *v, const struct request *q)
             printf(", span %s", requests_text(&v->r, c->span));
         putchar('\n');
     }
+    if (q->children > limit)
+        printf("  ... and %s (--limit)\n", COUNT_TEXT(q->children - limit, "more calls"));
 }
 
 static void print_head(const struct request_view *v, const struct request *q)

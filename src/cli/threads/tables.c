@@ -522,6 +522,19 @@ static void print_holds(struct thread_view *v, const struct hold_table *holds, s
     print_left_out(holds->rows.len, limit, "rows");
 }
 
+/* Prints of which classes in the table not all owners are known. */
+static void print_unknown(const struct gains *g, const struct monitor_stats *s)
+{
+    struct unknown_table listed = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->classes.len; i++) {
+        const struct tl_unowned *row = unknown_owners_of(&g->unknown, s->classes.data[i].class);
+        r = row ? vec_push(&listed.rows, *row) : 0;
+    }
+    thread_view_print_unknown(&g->view, &listed);
+    vec_release(&listed.rows);
+}
+
 static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                           const struct gains *g, size_t limit)
 {
@@ -554,7 +567,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
         puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
              "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
     print_left_out(s->classes.len, limit, "classes");
-    thread_view_print_unknown(&g->view, &g->unknown);
+    print_unknown(g, s);
     print_sites(v, s, true, limit);
     print_back(s);
     print_sites(v, s, false, limit);

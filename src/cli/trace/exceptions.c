@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/map.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
@@ -133,6 +134,19 @@ static int by_count(const void *a, const void *b)
                                 : strcmp(x->place, y->place);
 }
 
+static void print_throws(uint64_t throws, int64_t again)
+{
+    char text[64];
+    format_count(text, throws, "throws");
+    if (again)
+        printf("%s, at most %" PRId64 " of them of an exception that was caught before: "
+               "what a handler throws on (finally, synchronized, try-with-resources, a rethrow) "
+               "counts again\n",
+               text, again);
+    else
+        printf("%s, none of them of an exception that was caught before\n", text);
+}
+
 static void print(const struct table *t, bool as_json, size_t n, const struct losses *l)
 {
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
@@ -196,11 +210,7 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
     if (as_json)
         puts(buf_str(&out));
     else
-        printf("%" PRId64 " throws, at most %" PRId64
-               " of them of an exception that was caught before: "
-               "what a handler throws on (finally, synchronized, try-with-resources, a rethrow) "
-               "counts again\n",
-               throws, again);
+        print_throws((uint64_t)throws, again);
 }
 
 /* Returns whether a recording holds single throws. */

@@ -270,6 +270,15 @@ def check(path, text, rounds):
     check_examples(path, asked)
     check_tasks(tasks, works, asked, top, low, high)
     check_stages(tasks, works, asked, top, high)
+    busiest, n = max(
+        ((r, sum(w.request == r.id for w in works)) for r in requests), key=lambda pair: pair[1]
+    )
+    shown = lab.output("requests", "show", "-n", 1, busiest.id, path)
+    left = re.search(
+        r"threads that worked for it\n.*\n  \.\.\. and (\d+) more pieces? of work \(--limit\)\n",
+        shown,
+    )
+    assert n > 1 and left and int(left[1]) == n - 1, (n, shown)
     named = [r for r in requests if r.kind == "method"]
     by_id = {r.id: r for r in requests}
     assert len(by_id) == len(requests) and min(by_id) == 1

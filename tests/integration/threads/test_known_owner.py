@@ -102,6 +102,15 @@ def test_a_lock_whose_owner_is_unknown_is_marked(jdk):
     for words in (("critical-path",), ("monitors",), ("what-if",), ("what-if", "--lock", name)):
         assert printed in lab.output("threads", *words, out), words
     assert f"{name} (owner unknown)\n" in lab.output("threads", "monitors", out)
+    # Only classes that are in the table have the reservation.
+    longest = max(
+        c[kind]["max_ns"]
+        for c in threads("monitors", out)["classes"]
+        for kind in ("blocks", "waits")
+    )
+    for least in ("1us", f"{longest}ns"):
+        text = lab.output("threads", "monitors", "--min", least, out)
+        assert (printed in text) == (f"{name} (owner unknown)\n" in text), text
 
 
 @pytest.mark.jdks(17)

@@ -80,7 +80,7 @@ export function FindingsView({ state, change }: ViewProps) {
         <p class={data.reported.length ? "note" : "empty"}>
           {n
             ? "Nothing got slower."
-            : "No service got a new version in this period, so nothing was compared."}
+            : "Nothing was compared: no version of a service began after another one in this period. Versions that began in the same interval have no order."}
         </p>
       )}
       {data.reported.length > 0 && (
