@@ -955,6 +955,7 @@ def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record
     assert "if no thread waited for a release, its time is inferred" in text, text
 
 
+@pytest.mark.usefixtures("on_time")  # the times of two runs are compared
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("program", ["locks", "joins", "own"])
 def test_what_if_says_what_is_possible_with_what_was_free(jdk, folder, program, record_property):

@@ -63,7 +63,7 @@ def shown(out, *options):
 
 
 def logged(version, text):
-    """Returns the safepoints and pauses of the log: (number, seconds, seconds to reach them),
+    """Returns the safepoints and pauses of the log: a list of (seconds, seconds to reach it), and
     (number, seconds).
     """
     if version >= 13:
@@ -94,10 +94,7 @@ def logged(version, text):
             len(re.findall(r"\[(?:Full )?GC (?:pause|remark|\()", text)) - 1
         )
     assert len(stops) > 20 and len(pauses) > 10, text[:2000]
-    return (len(stops), sum(s for s, _ in stops), sum(w for _, w in stops)), (
-        len(pauses),
-        sum(pauses),
-    )
+    return stops, (len(pauses), sum(pauses))
 
 
 def left_out_of(version, log):
@@ -175,7 +172,7 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     )
     assert done.returncode == 0 and not done.stderr, done.stderr
     whole = log.read_text()
-    (stops, stopped, way), (pauses, paused) = logged(version, whole)
+    stops, (pauses, paused) = logged(version, whole)
     ended = log_until(whole, int(re.search(r"ends (\d+)", done.stdout)[1]))
     (_, (least, paused_least)) = logged(version, ended)
     lab.no_page(out)
@@ -183,10 +180,15 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert not [x for x in vm["losses"] if x["capture"] == "events"], vm["losses"]
     safepoints, collections = vm["safepoints"], vm["collections"]
     # What happened before and after the recording, such as after the return of main, is only in the
-    # log.
-    assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
-    assert safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
-    assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
+    # log; on a busy machine it may take long.
+    count = safepoints["count"]
+    assert len(stops) - 4 <= count <= len(stops), (safepoints, stops)
+    sums = [[sum(ns) for ns in zip(*stops[i : i + count])] for i in range(len(stops) - count + 1)]
+    assert any(
+        safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
+        and safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
+        for stopped, way in sums
+    ), (safepoints["time_ns"], safepoints["way_ns"], sums)
     # JDK 8: the pause "remark" of a cycle that was given up is not a collection for JVM TI.
     assert least - whole.count("concurrent-mark-abort") <= collections["pauses"] <= pauses
     allowed = max(0.01 * paused, 1e-5 * pauses)
