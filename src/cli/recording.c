@@ -144,8 +144,9 @@ static bool check_gives(const char *words, const char *output)
     else {
         if (!format->threads && !format->any && only_of_locks(words))
             fprintf(stderr,
-                    "jvmscope: note: %s: of what is recorded, this format shows waits for locks "
-                    "alone, and without any it is not written; add --cpu, or write a .jfr\n",
+                    "jvmscope: note: %s: this format shows only the waits for locks of what is "
+                    "recorded, and if there are none, the file is not written; add --cpu, or write "
+                    "a .jfr\n",
                     output);
         return true;
     }

@@ -89,7 +89,7 @@ test("with more arrows than a picture has room for, only those of the selected t
   assert.equal((await lines()).length, 0);
   assert.match(
     await page.locator(".small-note").last().textContent(),
-    /is drawn as its head alone\. Choose a thread/,
+    /only the heads of arrows are drawn\. Choose a thread/,
   );
   await page.locator(".rows canvas").click({ position: { x: 700, y: 100 } });
   await page.waitForSelector(".details:not(:has-text('Critical path:'))");

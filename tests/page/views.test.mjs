@@ -215,6 +215,17 @@ function misplaced() {
     ),
   ].filter(seen);
   const boxes = [];
+  // What is scrolled out of sight, or the part that is, lies over nothing.
+  const visible = (e) => {
+    let { left, right, top, bottom } = e.getBoundingClientRect();
+    for (let p = e.parentElement; p; p = p.parentElement) {
+      const box = p.getBoundingClientRect();
+      if (getComputedStyle(p).overflowY === "visible") continue;
+      top = Math.max(top, box.top);
+      bottom = Math.min(bottom, box.bottom);
+    }
+    return { left, right, top, bottom };
+  };
   for (const e of parts) {
     const r = e.getBoundingClientRect();
     if (!r.width || !r.height) continue;
@@ -224,30 +235,14 @@ function misplaced() {
       e.tagName !== "CANVAS" &&
       !e.closest("table, .virtual, .sortable, dialog, .zoom-out, .chip")
     )
-      boxes.push([e, r]);
+      boxes.push([e, visible(e)]);
   }
   boxes.forEach(([a, r], i) => {
     for (const [b, s] of boxes.slice(i + 1)) {
       if (a.contains(b) || b.contains(a)) continue;
       const w = Math.min(r.right, s.right) - Math.max(r.left, s.left);
       const h = Math.min(r.bottom, s.bottom) - Math.max(r.top, s.top);
-      // What is scrolled out of sight lies over nothing.
-      if (
-        w > 1.5 &&
-        h > 1.5 &&
-        [a, b].every((e) => {
-          const at = e.getBoundingClientRect();
-          for (let p = e.parentElement; p; p = p.parentElement) {
-            const box = p.getBoundingClientRect();
-            if (
-              getComputedStyle(p).overflowY !== "visible" &&
-              (at.top >= box.bottom || at.bottom <= box.top)
-            )
-              return false;
-          }
-          return true;
-        })
-      )
+      if (w > 1.5 && h > 1.5)
         bad.push(`${name(a)} and ${name(b)} overlap by ${Math.round(w)} times ${Math.round(h)}`);
     }
   });

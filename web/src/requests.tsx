@@ -201,7 +201,7 @@ export function RequestsView({
     () =>
       inBox.map((r) => ({
         key: r.id,
-        cells: [r.ns, r.at, json.names[r.name].name, r.status || "", largest(json, r)],
+        cells: [r.ns, r.at, r.status || "", json.names[r.name].name, largest(json, r)],
       })),
     [inBox],
   );
@@ -322,8 +322,8 @@ export function RequestsView({
             columns={[
               { title: "Latency", ...time },
               { title: "At", numeric: true, format: moment, minor: true },
-              { title: "Name", name: true },
               { title: "Status", minor: true },
+              { title: "Name", name: true },
               { title: "Most", name: true },
             ]}
           />

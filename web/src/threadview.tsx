@@ -181,10 +181,10 @@ export function ThreadView({ json, source, file, requests, kept, keep, go }: Pro
   // nothing. A picture that arrives before that frame is drawn instead.
   const onPicture = () => {
     const { arrowEvery, arrowsInAll } = asking.shown;
-    const every = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn` : "";
+    const every = arrowEvery > 1 ? `; of every ${count(arrowEvery)} arrows one is drawn` : "";
     const drawn =
       arrowsOf(scene()).length > CROWDED
-        ? `${every || ": each arrow is drawn"} as its head alone. Choose a thread for its arrows, or zoom in.`
+        ? `${every ? `${every}, and` : ", and"} only the heads of arrows are drawn. Choose a thread for its arrows, or zoom in.`
         : `${every}${every && ". Zoom in for each of them"}.`;
     const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in view${drawn}`;
     if (!arrowNote.current) return; // the view has changed since this was asked for

@@ -412,7 +412,7 @@ def test_waits_alone_give_no_stacks_which_is_reported_before(jdk, tmp_path):
             lines = done.stderr.splitlines()
             assert done.returncode == 1 and not out.exists(), (form, capture_of, done.stderr)
             assert lines[0].startswith(
-                f"jvmscope: note: {out}: of what is recorded, this format shows waits for locks alone"
+                f"jvmscope: note: {out}: this format shows only the waits for locks"
             ), (form, capture_of, lines)
             [kept] = [
                 re.match(

@@ -68,7 +68,10 @@ export function DifferenceView({ state, change, known }: ViewProps) {
       </div>
       <main>
         {!asked ? (
-          <p class="empty">Choose a service and a version, and what to compare with.</p>
+          <p class="empty">
+            Choose a service, and then what to compare: one of its versions with another one, or a
+            period with the one before it.
+          </p>
         ) : !data ? (
           <Waiting error={error} />
         ) : rows.length ? (

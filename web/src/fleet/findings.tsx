@@ -30,8 +30,8 @@ export function FindingsView({ state, change }: ViewProps) {
       {n > 0 && (
         <p class="note">
           {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before{" "}
-          {n === 1 ? "it" : "each"}. If nothing got slower, something is named in at most{" "}
-          {percent(data.false_alarm, 1)} of the cases.
+          {n === 1 ? "it" : "each"}. Where nothing got slower, a comparison names a method in at
+          most {percent(data.false_alarm, 1)} of the cases.
         </p>
       )}
       {slower.length ? (
