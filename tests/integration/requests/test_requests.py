@@ -552,11 +552,25 @@ def exact(path, requests):
     return len(requests)
 
 
+def descriptors(pid):
+    """How many a process has but for those whose number depends on how busy the machine is: sockets,
+    which are the program's connections, and the memory of the process, which the agent opens once,
+    when a thread first waits for a monitor.
+    """
+    n = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            n += not re.match(r"socket:|.*/proc/\d+/mem$", os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return n
+
+
 def figures(pid):
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return {
         "threads": len(os.listdir(f"/proc/{pid}/task")),
-        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "descriptors": descriptors(pid),
         "memory": int(re.search(r"RssAnon:\s+(\d+)", status)[1]),
     }
 
