@@ -639,6 +639,22 @@ def test_the_end_of_attach_says_why_its_status_is_1(jdk, tmp_path, busy, options
 
 
 @pytest.mark.jdks(17)
+def test_a_page_without_samples_names_a_file_that_would_hold_the_rest(jdk, tmp_path, busy):
+    """The page is not written, so `see it with trace` led nowhere."""
+    pid, page = busy(), tmp_path / "x.html"
+    done = lab.jvmscope("attach", "--log", "Busy:1 x", "-o", tmp_path / "a.jfr", pid)
+    assert done.returncode == 0, done.stderr
+    done = lab.jvmscope("dump", "-o", page, pid)
+    assert done.returncode == 1 and not page.exists(), done.stderr
+    assert (
+        f"jvmscope: {page}: holds nothing that a page shows: what it holds so far is in a file that "
+        "ends in .jfr, for trace, threads or vm\n"
+    ) in done.stderr, done.stderr
+    kept = tmp_path / "x.jfr"
+    assert lab.jvmscope("dump", "-o", kept, pid).returncode in (0, 1) and kept.exists()
+
+
+@pytest.mark.jdks(17)
 def test_a_view_reports_its_own_losses_and_names_those_of_the_others_in_one_line(jdk, tmp_path):
     out = tmp_path / "l.jfr"
     options = f"trace=Amounts.called,limit=100,cpu=samples,cover=y,threads=y,events=y,include=Amounts,requests=Amounts.called(..),format=r,file={out}"
