@@ -241,6 +241,7 @@ static int answer_top_methods(struct asker *a)
     ask_put_sums(a->j, a->q->metric, stacks.all);
     json_key_u64(a->j, "unattributed",
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
+    json_key_u64(a->j, "profiler", weights ? methods.profiler.weight : methods.profiler.samples);
     json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
         const struct fleet_method_sum *m = &methods.list.data[i];

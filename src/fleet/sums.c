@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* The mark of a recording for what the profiler itself does in the program's threads. */
+#define PROFILER_MARK "[jvmscope]"
+
 enum { STACKS_MAX = 1 << 28 };
 
 void stack_sums_release(struct stack_sums *s)
@@ -126,7 +129,10 @@ static int add_stack(struct ranking *k, uint64_t stack, struct sum sum)
         m->total.weight += sum.weight;
     }
     struct fleet_method_sum *top = method >= 0 ? &k->methods->list.data[method] : NULL;
-    struct sum *to = top && top->kind != FLEET_MARK ? &top->self : &k->methods->unattributed;
+    bool mark = top && top->kind == FLEET_MARK;
+    struct sum *to = mark && strcmp(top->label, PROFILER_MARK) == 0 ? &k->methods->profiler
+                     : top && !mark                                 ? &top->self
+                                                                    : &k->methods->unattributed;
     to->samples += sum.samples;
     to->weight += sum.weight;
     to->read += sum.read;

@@ -57,6 +57,7 @@ struct fleet_method_sum {
 struct method_sums {
     VEC(struct fleet_method_sum) list; /* the heaviest first */
     struct sum unattributed;           /* the running method is not known */
+    struct sum profiler;               /* what the profiler itself ran or allocated */
 };
 
 /*

@@ -372,3 +372,28 @@ def test_bytes_of_few_samples_and_unsure_live_bytes_are_marked(tmp_path, kind, r
         )
         again = lab.read_json("report", "--json", stacks)["allocations"]["methods"]
         assert {m["method"] for m in again if m.get("few_readings")} == few
+
+
+@pytest.mark.jdks(8)
+def test_what_the_profiler_allocates_is_not_unattributed(jdk, tmp_path):
+    """`fleet top` divides the bytes as `report` does."""
+    out = tmp_path / "a.jfr"
+    done = jdk.java(
+        "Amounts",
+        "objects",
+        1000,
+        jvm=(jdk.agent(f"format=r,alloc=exact,threads=y,cpu=samples,file={out}"),),
+    )
+    assert done.returncode == 0, done.stderr
+    shown = lab.read_json("report", "--json", out)["allocations"]
+    assert shown["profiler"] > 0
+    with collector(tmp_path) as c:
+        assert c.send(out.read_bytes(), service="a")["new"]
+        answer = fleet(c, "top", "--metric", "allocations", "--service", "a")
+    assert (answer["allocations_bytes"], answer["unattributed"], answer["profiler"]) == (
+        shown["total"],
+        shown["unattributed"],
+        shown["profiler"],
+    )
+    methods = sum(m["self"] for m in answer["methods"])
+    assert methods + answer["unattributed"] + answer["profiler"] == shown["total"]
