@@ -8,7 +8,7 @@
 #include "jvmpi/memory.h"
 #include "base/clock.h"
 #include "base/vec.h"
-#include "jvmpi/boot_classes.h"
+#include "jvmpi/brackets.h"
 #include "jvmpi/classes.h"
 #include "jvmpi/heap_counts.h"
 #include "jvmpi/heap_walks.h"
@@ -35,8 +35,6 @@ static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
 
 enum { MARK = -1, MARK_LOST = -2 };
 
-typedef VEC(jlong) id_vec;
-
 static id_vec freed;              /* ids, or the marks described at `marks` */
 static uint64_t queued, reported; /* numbers of entries */
 static uint64_t collections, collections_settled, collections_sent;
@@ -44,6 +42,12 @@ static jlong last_before; /* the last id given before the last collection */
 static int gc_disabled, walks;
 static jlong sentinel; /* layer_run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
+/*
+ * Brackets that were sent before the collections for which they count, because ends were reported
+ * after the bracket of their collection.
+ */
+static uint64_t early_sent;
+static int waiting;       /* threads for which brackets must not be held back */
 static JNIEnv *deliverer; /* the delivering thread's; NULL until it has begun */
 static bool idle; /* everything that was queued when the delivering thread last looked is sent */
 static atomic_int forced; /* unfinished collections started by layer_run_gc */
@@ -68,8 +72,6 @@ static atomic_int forced; /* unfinished collections started by layer_run_gc */
  */
 static jvmtiEnv *marks;
 
-static _Atomic uint64_t n_sent; /* ends of objects, in brackets */
-
 /*
  * How far the delivering thread was when another thread began to wait for it. Before the wait all
  * members are zero.
@@ -87,11 +89,11 @@ static bool progresses(struct progress *p, time_t seconds)
 {
     if (thread_is_suspended(deliverer))
         return false;
-    uint64_t now = atomic_load(&n_sent);
+    uint64_t now = brackets_frees();
     if (!p->until.tv_sec || p->n_sent != now)
         *p = (struct progress){now, clock_after(CLOCK_REALTIME, seconds * NS_PER_SECOND)};
     return !pthread_cond_timedwait(&queue_changed, &queue_mutex, &p->until) ||
-           atomic_load(&n_sent) != p->n_sent;
+           brackets_frees() != p->n_sent;
 }
 
 /* Requires the mutex. */
@@ -172,76 +174,6 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 
 const struct vm_callbacks free_events = {.ti = {.ObjectFree = on_free}};
 const struct vm_callbacks gc_events = {.ti = {.GarbageCollectionFinish = on_gc_finish}};
-
-static jlong total_memory(JNIEnv *env)
-{
-    jclass class = boot_class(env, "java/lang/Runtime");
-    jmethodID get =
-        class ? (*env)->GetStaticMethodID(env, class, "getRuntime", "()Ljava/lang/Runtime;") : NULL;
-    jobject runtime = get ? (*env)->CallStaticObjectMethod(env, class, get) : NULL;
-    if (vm_clear_exception(env))
-        runtime = NULL;
-    jmethodID total = runtime ? (*env)->GetMethodID(env, class, "totalMemory", "()J") : NULL;
-    jlong bytes = total ? (*env)->CallLongMethod(env, runtime, total) : 0;
-    vm_clear_exception(env);
-    (*env)->DeleteLocalRef(env, runtime);
-    (*env)->DeleteLocalRef(env, class);
-    return bytes;
-}
-
-static void send_finish(JNIEnv *env)
-{
-    struct heap_counts c = heap_counts_after_collection();
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_GC_FINISH,
-                     .u.gc_info = {c.objects, c.bytes, total_memory(env)}};
-    layer_notify(env, &e);
-}
-
-/* If OBJECT_ALLOC is enabled and has not reported an object, its end is not reported either. */
-static void send_free(JNIEnv *env, jlong id)
-{
-    JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_FREE,
-                     .u.obj_free = {(jobjectID)(intptr_t)id}};
-    struct flight f = {0};
-    lookup_forget(env, id);
-    layer_object_size_forget(id);
-    if (!id_claim(id, &f) && layer_enabled(JVMPI_EVENT_OBJECT_FREE))
-        for (int times = layer_mutation("free-twice") ? 2 : 1; times > 0; times--)
-            layer_notify(env, &e);
-    flight_end(&f);
-    atomic_fetch_add(&n_sent, 1);
-}
-
-/*
- * What the delivering thread has taken from the queue. Classes wait for the objects that belonged
- * to them.
- */
-struct taken {
-    id_vec objects, classes;
-    size_t certain; /* number of classes of which every tagged object was taken */
-    size_t settled; /* number of these whose objects in weak_ids.c are queued too */
-    bool asked;     /* a mark has been requested */
-};
-
-/* Sends one bracket: objects that have ended, then the classes all of whose objects have ended. */
-static void deliver(JNIEnv *env, const struct taken *t)
-{
-    JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
-    for (size_t i = 0; i < t->settled; i++)
-        layer_class_code_forget(t->classes.data[i]);
-    if (layer_enabled(JVMPI_EVENT_GC_START))
-        layer_notify(env, &start);
-    if (layer_mutation("free-outside") && layer_enabled(JVMPI_EVENT_GC_FINISH))
-        send_finish(env);
-    for (size_t i = 0; i < t->objects.len; i++)
-        send_free(env, t->objects.data[i]);
-    for (size_t i = 0; i < t->settled; i++) {
-        (void)layer_class_freed(env, t->classes.data[i]);
-        send_free(env, t->classes.data[i]);
-    }
-    if (layer_enabled(JVMPI_EVENT_GC_FINISH))
-        send_finish(env);
-}
 
 /*
  * Empties the queue. Requires the mutex, but releases it while it examines the ids. A collection
@@ -371,9 +303,46 @@ static void wait_for_mark(JNIEnv *env, struct taken *t)
         t->certain = t->classes.len;
 }
 
+/*
+ * Returns how many brackets to send now, so that there is one for each collection. Requires the
+ * mutex.
+ */
+static uint64_t take_due(const struct taken *t)
+{
+    uint64_t fresh = collections - collections_sent, due = fresh - MIN(early_sent, fresh);
+    if (!due && (t->objects.len || t->settled || waiting))
+        due = 1;
+    early_sent = early_sent + due - fresh;
+    collections_sent = collections;
+    return due;
+}
+
+/*
+ * Waits for the next collection, whose bracket can contain ends that were reported too late for
+ * that of theirs: another one for each report would be more brackets than collections. But ends are
+ * not held back for long. Returns false when they are to be sent, and true after a wait, because
+ * brackets may be forbidden since then. Requires the mutex.
+ */
+static bool hold_late(const struct taken *t, struct timespec *until)
+{
+    enum { HOLD_MS = 200, EXPIRED = -1 };
+
+    bool late = collections == collections_sent && (t->objects.len || t->settled);
+    if (!late || !early_sent || waiting || until->tv_sec == EXPIRED) {
+        until->tv_sec = 0;
+        return false;
+    }
+    if (!until->tv_sec)
+        *until = clock_after(CLOCK_REALTIME, HOLD_MS * NS_PER_MS);
+    if (pthread_cond_timedwait(&queue_changed, &queue_mutex, until))
+        until->tv_sec = EXPIRED;
+    return true;
+}
+
 static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
 {
     struct taken t = {0};
+    struct timespec held_until = {0};
     pthread_mutex_lock(&queue_mutex);
     while (!stopping) {
         if (!gc_disabled && !walks)
@@ -392,10 +361,12 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
             idle = false;
             continue;
         }
-        collections_sent = collections;
+        if (hold_late(&t, &held_until))
+            continue;
+        uint64_t due = take_due(&t);
         delivering = true;
         pthread_mutex_unlock(&queue_mutex);
-        deliver(env, &t);
+        brackets_send(env, &t, due);
         pthread_mutex_lock(&queue_mutex);
         delivering = false;
         delivered(&t);
@@ -448,6 +419,8 @@ void memory_stop(void)
     struct timespec until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
     struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
+    waiting++;
+    pthread_cond_broadcast(&queue_changed);
     while (!my.notifying && running && !(idle && !freed.len && collections == collections_sent) &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
@@ -583,6 +556,8 @@ void layer_run_gc(void)
         drop_sentinel(env);
     pthread_mutex_lock(&queue_mutex);
     uint64_t before = collections_sent;
+    waiting++;
+    pthread_cond_broadcast(&queue_changed);
     pthread_mutex_unlock(&queue_mutex);
     jlong up_to = layer_last_id_given();
     collect();
@@ -596,5 +571,6 @@ void layer_run_gc(void)
             (brackets && collections_sent == before) || delivering) &&
            progresses(&p, LIMIT_S))
         ;
+    waiting--;
     pthread_mutex_unlock(&queue_mutex);
 }

@@ -282,6 +282,31 @@ def test_ends_of_classes_are_reported_with_a_concurrent_collector(jdk):
         assert "jvmpi faults 0" in done.stdout, done
 
 
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("events", ["60+61", "4+60+61", "4+5+60+61"])
+@pytest.mark.parametrize("collector", ["SerialGC", "ParallelGC"])
+def test_there_is_a_pair_of_events_for_each_collection(jdk, collector, events):
+    """Hundreds of pauses follow one another quickly, with and without ends of objects, which the VM
+    reports late or early.
+    """
+    done = jdk.run(
+        "env",
+        f"LD_LIBRARY_PATH={AGENTS}:{EXAMPLES}",
+        "java",
+        *("-Xmx64m", "-Xmn2m", f"-XX:+Use{collector}", f"-agentpath:{LAYER}"),
+        f"-Xrunjvmpitest:{events}+47",
+        *("-cp", lab.compiled("ManyCollections"), "ManyCollections", 500000),
+        timeout=120,
+    )
+    assert done.returncode == 0, done
+    n = int(re.search(r"^collections (\d+)$", done.stdout, re.M)[1])
+    counts = dict(re.findall(r"^jvmpi event (\d+) (\d+) ", done.stdout, re.M))
+    # The first ones may have come before the agent wanted events; a collection may be the last
+    # thing that happens; and the ends that are reported late for the last one have a pair.
+    assert n > 200 and counts["60"] == counts["61"], (n, counts)
+    assert n - 3 <= int(counts["60"]) <= n + 3, (n, counts)
+
+
 # For each function and event, the scenario that must notice when the function or event claims
 # success and does nothing.
 MUTANTS = {
