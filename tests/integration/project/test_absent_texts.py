@@ -23,6 +23,7 @@ COMPOSED = {
     "which was stopped": (", which %s", "was stopped by the VM"),
     "class class": ("class lock of %s",),
     "exception java.lang.String": ("exception %s: ",),
+    "take: traces nothing so far": ("trace %s: traces nothing so far", "take"),
 }
 
 LITERAL = re.compile(r'/\*.*?\*/|//[^\n]*|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)\'', re.S)

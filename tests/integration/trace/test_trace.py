@@ -1222,7 +1222,10 @@ def test_a_class_that_is_loaded_later_changes_no_reason(jdk, tmp_path):
     )
     try:
         first = lab.read_until(process.stderr, "traces nothing so far")
-        assert "TracedLate.never has 1 argument" in first and "--trace TracedLate.take" not in first
+        assert (
+            "TracedLate.never has 1 argument" in first
+            and "take: traces nothing so far" not in first
+        )
         process.stdin.write("\n")
         process.stdin.flush()
         then = lab.read_until(process.stderr, "traces nothing so far")
