@@ -11,6 +11,7 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/timed_wait.h"
 #include "options/control.h"
 #include "options/options.h"
 #include "options/trace_request.h"
@@ -298,11 +299,7 @@ static int carry_out_in_thread(struct message *m, JNIEnv *jni)
     static bool once; /* there is one listener */
     struct timespec until;
     if (!once) {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&message_done, &attributes);
-        pthread_condattr_destroy(&attributes);
+        timed_wait_init(&message_done);
         once = true;
     }
     m->users++;
@@ -310,7 +307,7 @@ static int carry_out_in_thread(struct message *m, JNIEnv *jni)
         m->users--;
         return -ENOMEM;
     }
-    until = clock_after(CLOCK_MONOTONIC, WAIT_MS * NS_PER_MS);
+    until = timed_wait_end(WAIT_MS * NS_PER_MS);
     pthread_mutex_lock(&lock);
     while (!m->done && pthread_cond_timedwait(&message_done, &lock, &until) == 0)
         ;

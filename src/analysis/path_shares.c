@@ -85,7 +85,7 @@ static inline const struct read_chunk *chunk_of(struct sharing *c, uint32_t thre
 {
     size_t number = i >> HOLD_CHUNK_BITS;
     struct read_chunk *k = &c->read[(thread * 61 + number) % READ_CHUNKS];
-    if (unlikely(k->thread != thread || k->number != number))
+    if (unlikely(k->number != number || k->thread != thread))
         read_chunk(c, k, thread, number);
     return k;
 }

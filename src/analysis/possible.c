@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { COUNT_NODES = 1 << 22 };
 
@@ -194,15 +193,20 @@ static int by_start(const void *a, const void *b)
     return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Sorts the stretches and returns how long at least one of them lasts. */
-static uint64_t length(struct stretches *s)
+/*
+ * Returns how long at least one stretch of two lists lasts. Both are in the order of their begins;
+ * one of them may be empty.
+ */
+static uint64_t length(const struct stretches *a, const struct stretches *b)
 {
     uint64_t sum = 0, until = 0;
-    vec_sort(&s->list, by_start);
-    for (size_t i = 0; i < s->list.len; i++) {
-        uint64_t start = MAX(s->list.data[i].start, until), end = s->list.data[i].end;
-        sum += end > start ? end - start : 0;
-        until = MAX(until, end);
+    for (size_t i = 0, k = 0; i < a->list.len || k < b->list.len;) {
+        bool first =
+            k == b->list.len || (i < a->list.len && a->list.data[i].start <= b->list.data[k].start);
+        const struct stretch *at = first ? &a->list.data[i++] : &b->list.data[k++];
+        uint64_t start = MAX(at->start, until);
+        sum += at->end > start ? at->end - start : 0;
+        until = MAX(until, at->end);
     }
     return sum;
 }
@@ -230,14 +234,11 @@ int possible_alone(const struct timeline *t, const struct scaled *what, enum hol
     if (a.result == 0 && a.replay.sections.failed)
         a.result = -ENOMEM;
     if (a.result == 0) {
-        uint64_t inside = length(&a.inside);
-        uint64_t other = length(&a.other);
-        a.result = vec_extend(&a.other.list, a.inside.list.len);
-        if (a.result == 0 && a.inside.list.len)
-            memcpy(vec_end(&a.other.list) - a.inside.list.len, a.inside.list.data,
-                   a.inside.list.len * sizeof(a.inside.list.data[0]));
-        *ret_inside = inside;
-        *ret_alone = length(&a.other) - other;
+        const struct stretches none = {0};
+        vec_sort(&a.inside.list, by_start);
+        vec_sort(&a.other.list, by_start);
+        *ret_inside = length(&a.inside, &none);
+        *ret_alone = length(&a.inside, &a.other) - length(&a.other, &none);
     }
     replay_release(&a.replay);
     vec_release(&a.inside.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run_notes.h"
 
-#include "base/clock.h"
+#include "base/timed_wait.h"
 #include "cli/target.h"
 
 #include <stdio.h>
@@ -51,12 +51,7 @@ static void *print_notes(void *context)
     off_t at = 0;
     pthread_mutex_lock(&n->lock);
     while (!n->over) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += POLL_NS;
-        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-        until.tv_nsec %= (long)NS_PER_SECOND;
-        pthread_cond_timedwait(&n->changed, &n->lock, &until);
+        timed_wait(&n->changed, &n->lock, POLL_NS);
         pthread_mutex_unlock(&n->lock);
         print_from(n->file, &at);
         pthread_mutex_lock(&n->lock);
@@ -71,7 +66,7 @@ bool run_notes_begin(struct run_notes *n, int file)
     n->file = file;
     n->over = false;
     pthread_mutex_init(&n->lock, NULL);
-    pthread_cond_init(&n->changed, NULL);
+    timed_wait_init(&n->changed);
     return file >= 0 && pthread_create(&n->thread, NULL, print_notes, n) == 0;
 }
 

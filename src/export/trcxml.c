@@ -6,6 +6,7 @@
  * 1970; ids of threads and objects are numbers from 1.
  */
 #include "base/json.h"
+#include "base/parse.h"
 #include "export/export.h"
 #include "export/thread_slices.h"
 #include "timeline/load.h"
@@ -247,10 +248,19 @@ static int export_trcxml(const struct export_source *s, FILE *out, struct buf *w
         return -ENODATA;
     }
     struct trcxml x = {t, out};
+    struct tl_reader nodes = {.t = t};
+    uint64_t n_io = 0;
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n", out);
-    for (size_t i = 0; i < t->n_nodes; i++)
+    for (size_t i = 0; i < t->n_nodes; i++) {
         put_node(&x, (uint32_t)i);
+        n_io += tl_read(&nodes, (uint32_t)i)->kind == TL_IO;
+    }
     fputs("</TRACE>\n", out);
+    if (n_io && s->note)
+        buf_printf(s->note,
+                   "the output lacks %s, for which the format has no element: the threads run "
+                   "meanwhile; .json and .pftrace hold them",
+                   COUNT_TEXT(n_io, "waits for I/O"));
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "jvmpi/flights.h"
 
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "jvmpi/thread_table.h"
 
 #include <time.h>
@@ -14,7 +15,7 @@
 enum { LIMIT_S = 10 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+TIMED_WAIT_STATIC(changed)
 static struct flight *all;
 static atomic_int n_all;
 static int n_waiting;
@@ -50,7 +51,7 @@ static void wait(uintptr_t key)
     struct timespec until;
     if (!flight_may_wait() || !find(key, false))
         return;
-    until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
+    until = timed_wait_end(LIMIT_S * NS_PER_SECOND);
     n_waiting++;
     if (my_entry)
         atomic_store(&my_entry->awaits, key);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/heap_walks.h"
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "jvmpi/layer.h"
 
 #include <time.h>
@@ -8,7 +9,7 @@
 enum { LIMIT_S = 3 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+TIMED_WAIT_STATIC(changed)
 static int walks;
 static const struct my *holder; /* the ending thread's `my`, or NULL */
 static __thread int nested;
@@ -19,7 +20,7 @@ void heap_walk_begin(void)
     my.quiet++;
     if (nested++)
         return;
-    until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
+    until = timed_wait_end(LIMIT_S * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     while (holder && holder != &my && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;

@@ -7,6 +7,7 @@
  */
 #include "jvmpi/memory.h"
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "base/vec.h"
 #include "jvmpi/brackets.h"
 #include "jvmpi/classes.h"
@@ -31,7 +32,7 @@
  * it.
  */
 static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
+TIMED_WAIT_STATIC(queue_changed)
 
 enum { MARK = -1, MARK_LOST = -2 };
 
@@ -91,7 +92,7 @@ static bool progresses(struct progress *p, time_t seconds)
         return false;
     uint64_t now = brackets_frees();
     if (!p->until.tv_sec || p->n_sent != now)
-        *p = (struct progress){now, clock_after(CLOCK_REALTIME, seconds * NS_PER_SECOND)};
+        *p = (struct progress){now, timed_wait_end(seconds * NS_PER_SECOND)};
     return !pthread_cond_timedwait(&queue_changed, &queue_mutex, &p->until) ||
            brackets_frees() != p->n_sent;
 }
@@ -271,7 +272,7 @@ static bool prepare(JNIEnv *env, struct taken *t)
 /* Requires the mutex. Returns true if something is queued within this many milliseconds. */
 static bool queued_within(uint64_t before, unsigned ms)
 {
-    struct timespec until = clock_after(CLOCK_REALTIME, ms * NS_PER_MS);
+    struct timespec until = timed_wait_end(ms * NS_PER_MS);
     while (!stopping && queued == before &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
@@ -333,7 +334,7 @@ static bool hold_late(const struct taken *t, struct timespec *until)
         return false;
     }
     if (!until->tv_sec)
-        *until = clock_after(CLOCK_REALTIME, HOLD_MS * NS_PER_MS);
+        *until = timed_wait_end(HOLD_MS * NS_PER_MS);
     if (pthread_cond_timedwait(&queue_changed, &queue_mutex, until))
         until->tv_sec = EXPIRED;
     return true;
@@ -416,7 +417,7 @@ void memory_stop(void)
 {
     enum { LIMIT_S = 2 };
 
-    struct timespec until = clock_after(CLOCK_REALTIME, LIMIT_S * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(LIMIT_S * NS_PER_SECOND);
     struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     waiting++;

@@ -6,6 +6,7 @@
 #include "jvmpi/monitors.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/timed_wait.h"
 #include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
 #include "jvmpi/objects.h"
@@ -67,17 +68,13 @@ static bool report(JVMPI_RawMonitor m, jint type)
 JVMPI_RawMonitor raw_monitor_create(char *name)
 {
     struct _JVMPI_RawMonitor *m = calloc(1, sizeof(*m));
-    pthread_condattr_t attributes;
     if (!m)
         return NULL;
     m->name = strdup(name ? name : "");
     m->silent = name && name[0] == '_';
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&m->mutex, NULL);
     pthread_cond_init(&m->entry, NULL);
-    pthread_cond_init(&m->waiters, &attributes);
-    pthread_condattr_destroy(&attributes);
+    timed_wait_init(&m->waiters);
     pthread_mutex_lock(&all_mutex);
     m->next = all;
     all = m;

@@ -6,6 +6,7 @@
 #include "jvmpi/threads.h"
 
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "base/vec.h"
 #include "jvmpi/kernel_thread.h"
 #include "jvmpi/thread_table.h"
@@ -22,7 +23,7 @@ static void pause_us(long us)
 /* ---- threads that start and end, and references that end ---- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+TIMED_WAIT_STATIC(changed)
 /*
  * frozen: threads between freeze and unfreeze; changing: threads between the begin and the end of a
  * change
@@ -52,7 +53,7 @@ static bool must_change(void)
 
 void layer_known_change_begin(void)
 {
-    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(10 * NS_PER_SECOND);
     bool may_wait = !layer_mutation("unfrozen-threads") && !must_change();
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
@@ -71,7 +72,7 @@ void layer_known_change_end(void)
 
 void layer_known_freeze(void)
 {
-    struct timespec until = clock_after(CLOCK_REALTIME, 1 * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(1 * NS_PER_SECOND);
     own_freezes++;
     pthread_mutex_lock(&mutex);
     frozen++;
@@ -97,7 +98,7 @@ void layer_class_linked(void)
 {
     if (likely(!atomic_load(&classes_frozen)) || must_go_on())
         return;
-    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(10 * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     while (atomic_load(&classes_frozen) && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
@@ -127,7 +128,7 @@ static __thread int own_period; /* the period in which the calling thread's requ
 
 void layer_request_begin(void)
 {
-    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(10 * NS_PER_SECOND);
     bool may_wait = !my.notifying && !my.raw_held && !my.ending;
     if (my.requests++)
         return;
@@ -151,7 +152,7 @@ void layer_request_end(void)
 
 void layer_requests_close(void)
 {
-    struct timespec until = clock_after(CLOCK_REALTIME, 10 * NS_PER_SECOND);
+    struct timespec until = timed_wait_end(10 * NS_PER_SECOND);
     pthread_mutex_lock(&mutex);
     closing = held_back = true;
     while (requests[0] > 0 && !my.notifying && !my.raw_held &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/output/net.h"
 
-#include "base/clock.h"
+#include "base/timed_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +81,7 @@ static void *send_all(void *context)
 static bool wait_progress(struct net *n)
 {
     uint64_t head = n->head;
-    struct timespec until = clock_after(CLOCK_MONOTONIC, NET_PATIENCE_NS);
+    struct timespec until = timed_wait_end(NET_PATIENCE_NS);
     while (!n->over && n->head == head)
         if (pthread_cond_timedwait(&n->drained, &n->lock, &until) == ETIMEDOUT && n->head == head)
             n->over = true;
@@ -197,14 +197,10 @@ static int connect_any(const char *address, struct buf *why)
 
 static int start_sender(struct net *n)
 {
-    pthread_condattr_t monotonic;
     sigset_t all, before;
     pthread_mutex_init(&n->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&n->filled, &monotonic);
-    pthread_cond_init(&n->drained, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    timed_wait_init(&n->filled);
+    timed_wait_init(&n->drained);
     /* This thread must not receive the VM's signals. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);

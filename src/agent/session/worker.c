@@ -7,6 +7,7 @@
 #include "agent/vm/own_thread.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -62,8 +63,7 @@ static bool wait_for_work(long ms, bool can_grow, bool *ret_grow)
 {
     *ret_grow = false;
     if (!can_grow) {
-        struct timespec until = clock_after(CLOCK_MONOTONIC, (uint64_t)ms * NS_PER_MS);
-        pthread_cond_timedwait(&worker_due, &session_lock, &until);
+        timed_wait(&worker_due, &session_lock, (uint64_t)ms * NS_PER_MS);
         return true;
     }
     pthread_mutex_unlock(&session_lock);
@@ -132,11 +132,7 @@ int session_worker_start(JNIEnv *jni)
 {
     static bool once;
     if (!once) {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&worker_due, &attributes);
-        pthread_condattr_destroy(&attributes);
+        timed_wait_init(&worker_due);
         once = true;
     }
     worker_stop = false;
@@ -166,8 +162,6 @@ void session_worker_dismiss(void)
     if (worker_exists)
         call_worker();
     /* Waits in short intervals, because a worker that leaves without the lock notifies nobody. */
-    for (int ms = 0; worker_exists && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++) {
-        struct timespec until = clock_after(CLOCK_MONOTONIC, NS_PER_MS);
-        (void)pthread_cond_timedwait(&worker_due, &session_lock, &until);
-    }
+    for (int ms = 0; worker_exists && !atomic_load(&worker_left) && ms < DISMISS_MS; ms++)
+        (void)timed_wait(&worker_due, &session_lock, NS_PER_MS);
 }

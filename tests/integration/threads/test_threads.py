@@ -436,7 +436,7 @@ def test_program_10_deadlock(jdk, which, threads_of):
     assert 50 * MS <= formed < 150 * MS
 
 
-def run_deadlock(jdk, which, out):
+def run_deadlock(jdk, which, out, **kwargs):
     """Runs program 10 under deadlock=y; returns what it printed on standard error, and when its
     first line appeared.
     """
@@ -447,6 +447,7 @@ def run_deadlock(jdk, which, out):
         jvm=[jdk.agent(f"deadlock=y,format=r,file={out}")],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        **kwargs,
     ) as program:
         text = program.stderr.readline()
         reported = time.time_ns()
@@ -477,6 +478,21 @@ def test_program_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
     assert len(stacks) >= len(names)
     formed = reported - threads("deadlocks", out)["deadlocks"][0]["formed_ns"] - origin(out)
     assert 0 < formed < 100 * MS
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_wall_clock_that_is_set_delays_no_search(jdk, tmp_path):
+    """The agent's clock is two hours ahead of the kernel's, as when the clock is set back during
+    each wait.
+    """
+    offset = tmp_path / "offset"
+    offset.write_bytes((2 * 3600).to_bytes(8, "little"))
+    env = {
+        **os.environ,
+        "LD_PRELOAD": str(lab.BUILD / "tests" / "agents" / "libclockstep.so"),
+        "CLOCK_OFFSET": str(offset),
+    }
+    run_deadlock(jdk, "mixed", str(tmp_path / "deadlock.jfr"), env=env)
 
 
 @pytest.mark.usefixtures("on_time")
@@ -1547,6 +1563,13 @@ def test_waits_for_files_and_sockets_are_recorded(jdk, tmp_path):
     # two words for each time
     (row,) = [row for row in rows if row and row[-1] == client["name"] and row[0].isdigit()]
     assert int(row[6]) == client["io"], row
+    n = sum(t["io"] for t in threads("summary", out)["threads"])
+    for extension in (".trcxml", ".json", ".pftrace"):
+        done = lab.jvmscope("convert", out, "-o", tmp_path / f"out{extension}")
+        assert done.returncode == 0
+        assert (f"note: the output lacks {n} waits for I/O" in done.stderr) == (
+            extension == ".trcxml"
+        ), done.stderr
 
 
 @pytest.mark.jdks(8, 17, 25)

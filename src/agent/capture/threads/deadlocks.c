@@ -25,6 +25,7 @@
 #include "agent/vm/shown_thread.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/timed_wait.h"
 #include "base/vec.h"
 
 #include <errno.h>
@@ -424,8 +425,7 @@ static void *run(void *unused)
         pthread_mutex_lock(&watch.lock);
     }
     while (!watch.stop) {
-        struct timespec until = clock_after(CLOCK_REALTIME, watch.search_ms * NS_PER_MS);
-        pthread_cond_timedwait(&watch.due, &watch.lock, &until);
+        timed_wait(&watch.due, &watch.lock, watch.search_ms * NS_PER_MS);
         pthread_mutex_unlock(&watch.lock);
         if (!watch.stop && thread_capture.jfr)
             search_once(jni);
@@ -464,7 +464,7 @@ int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why)
     watch.again = watch.again_after = AGAIN_FIRST;
     watch.searches = watch.with_new = watch.examined = 0;
     thread_capture.watch = true;
-    pthread_cond_init(&watch.due, NULL);
+    timed_wait_init(&watch.due);
     watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;
     if (!watch.running)
         buf_printf(why, "deadlock=y: the system cannot start a thread");

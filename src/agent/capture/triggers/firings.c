@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "base/timed_wait.h"
 #include "base/vec.h"
 #include "jfr/ring_read.h"
 #include "jfr/writer.h"
@@ -43,11 +44,11 @@ struct firing {
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
     VEC(struct firing *) queue;
     bool running, stop, working;
     bool can_dump_heap;
 } firings = {.lock = PTHREAD_MUTEX_INITIALIZER};
+TIMED_WAIT_STATIC(firings_changed)
 
 /*
  * The commands that are running. Their number is limited, and each belongs to a different trigger.
@@ -403,10 +404,7 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
 /* Waits for at most a second, because commands may end meanwhile. Requires the lock. */
 static void wait_for_firings(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
+    timed_wait(&firings_changed, &firings.lock, NS_PER_SECOND);
 }
 
 /* Requires the lock. */
@@ -439,7 +437,7 @@ static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
     }
     firings.running = false;
     vec_release(&firings.queue);
-    pthread_cond_broadcast(&firings.changed);
+    pthread_cond_broadcast(&firings_changed);
     pthread_mutex_unlock(&firings.lock);
 }
 
@@ -494,7 +492,7 @@ void firings_take(struct session *session, struct trigger *t)
     struct firing *s = firing_of(session, t);
     pthread_mutex_lock(&firings.lock);
     bool queued = s && firings.running && vec_push(&firings.queue, s) == 0;
-    pthread_cond_broadcast(&firings.changed);
+    pthread_cond_broadcast(&firings_changed);
     pthread_mutex_unlock(&firings.lock);
     if (queued)
         return;
@@ -513,15 +511,14 @@ void firings_stop(struct session *session, JNIEnv *jni)
     uint64_t began = now_ns();
     pthread_mutex_lock(&firings.lock);
     firings.stop = true;
-    pthread_cond_broadcast(&firings.changed);
+    pthread_cond_broadcast(&firings_changed);
     /*
      * While the VM ends, its threads may make no progress, so the actions that are still due are
      * carried out here. Otherwise this waits for a heap dump as long as it takes.
      */
     while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {
-        struct timespec until = clock_after(CLOCK_REALTIME, 20 * NS_PER_MS);
-        pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
+        timed_wait(&firings_changed, &firings.lock, 20 * NS_PER_MS);
     }
     while (firings.queue.len) {
         struct firing *s = firings.queue.data[--firings.queue.len];
