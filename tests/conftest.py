@@ -427,7 +427,10 @@ def scratch(tmp_path_factory):
     lab.SCRATCH = tmp_path_factory.mktemp("recordings")
 
 
-@pytest.fixture(scope="session")
+# An idle server takes 5 % of a processor, so servers end with the tests of a file.
+
+
+@pytest.fixture(scope="module")
 def shards(tmp_path_factory):
     """Two servers of ClickHouse, the shards of a cluster."""
     servers = clickhouse.servers(tmp_path_factory.mktemp("shards"), 2)
@@ -436,7 +439,7 @@ def shards(tmp_path_factory):
         s.kill()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def current_clickhouse(tmp_path_factory):
     """A ClickHouse of today."""
     if not clickhouse.CurrentClickHouse.LIBRARY.exists():
