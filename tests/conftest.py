@@ -339,6 +339,7 @@ LONGEST = (
 @pytest.hookimpl(tryfirst=True)  # before -m deselects tests
 def pytest_collection_modifyitems(items):
     one_jdk_each(items)
+    one_clickhouse_each(items)
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
@@ -365,6 +366,26 @@ def one_jdk_each(items):
             sets[item.nodeid.replace(f"jdk{params['jdk']}", "")].append(item)
     for name, alike in sets.items():
         daily = zlib.crc32(name.encode()) % len(alike)
+        for item in alike[:daily] + alike[daily + 1 :]:
+            item.add_marker(pytest.mark.slow)
+
+
+CLICKHOUSES = {"clickhouse", "shards", "current", "current_clickhouse"}
+
+
+def one_clickhouse_each(items):
+    """A test that runs with both versions of ClickHouse runs with one of them in `make check`,
+    which its name chooses, and with both in `make check-all`.
+    """
+    sets = collections.defaultdict(list)
+    for item in items:
+        params = getattr(item, "callspec", None) and item.callspec.params or {}
+        kinds = {v for v in params.values() if isinstance(v, str)} & CLICKHOUSES
+        if kinds:
+            others = sorted(f"{k}={v}" for k, v in params.items() if v not in kinds)
+            sets[(item.nodeid.split("[")[0], *others)].append(item)
+    for name, alike in sets.items():
+        daily = zlib.crc32(name[0].encode()) % len(alike)
         for item in alike[:daily] + alike[daily + 1 :]:
             item.add_marker(pytest.mark.slow)
 
