@@ -354,6 +354,14 @@ def daily_jdks(name, versions, most):
     return {versions[(first + 3 * i) % n] for i in range(min(max(1, n // 3), most or n))}
 
 
+def one_of_each(sets):
+    """Leaves one test of each set to `make check`: which one depends on the set's name."""
+    for name, alike in sets.items():
+        daily = zlib.crc32(name.encode()) % len(alike)
+        for item in alike[:daily] + alike[daily + 1 :]:
+            item.add_marker(pytest.mark.slow)
+
+
 def one_jdk_each(items):
     """For a test with further parameters, `make check` runs each set of them on one of the test's
     daily JDKs. The parameters decide which one, so every set runs, and every JDK gets some. `make
@@ -364,10 +372,7 @@ def one_jdk_each(items):
         params = getattr(item, "callspec", None) and item.callspec.params
         if params and "jdk" in params and len(params) > 1 and not any(item.iter_markers("slow")):
             sets[item.nodeid.replace(f"jdk{params['jdk']}", "")].append(item)
-    for name, alike in sets.items():
-        daily = zlib.crc32(name.encode()) % len(alike)
-        for item in alike[:daily] + alike[daily + 1 :]:
-            item.add_marker(pytest.mark.slow)
+    one_of_each(sets)
 
 
 CLICKHOUSES = {"clickhouse", "shards", "current", "current_clickhouse"}
@@ -383,11 +388,8 @@ def one_clickhouse_each(items):
         kinds = {v for v in params.values() if isinstance(v, str)} & CLICKHOUSES
         if kinds:
             others = sorted(f"{k}={v}" for k, v in params.items() if v not in kinds)
-            sets[(item.nodeid.split("[")[0], *others)].append(item)
-    for name, alike in sets.items():
-        daily = zlib.crc32(name[0].encode()) % len(alike)
-        for item in alike[:daily] + alike[daily + 1 :]:
-            item.add_marker(pytest.mark.slow)
+            sets[" ".join([item.nodeid.split("[")[0], *others])].append(item)
+    one_of_each(sets)
 
 
 def pytest_generate_tests(metafunc):

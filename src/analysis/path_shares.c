@@ -325,7 +325,7 @@ int path_share_inferred(struct timeline *t, const struct path_options *o,
     struct critical_path p = {0};
     struct path_shares shares = {0};
     bool inferred = false;
-    int r = critical_path(t, o, &p);
+    int r = path_shares_known(t, o) ? 0 : critical_path(t, o, &p);
     if (r == 0)
         r = path_shares_of(t, o, &p, &shares);
     for (size_t i = 0; r == 0 && i < shares.rows.len && !inferred; i++)

@@ -257,10 +257,19 @@ static int replay_in_order(struct path_part *p, double factor, struct all_in_ord
 }
 
 /*
+ * Returns by how much a run may differ from others, given its standard deviation. Nine of ten
+ * differences between two runs lie within 1.833 standard deviations, by Student's t for a variance
+ * estimated from ten batches; the standard deviation of a difference is the square root of two
+ * times that of one run.
+ */
+static uint64_t differs(double spread)
+{
+    return (uint64_t)(1.833 * sqrt(2) * spread);
+}
+
+/*
  * Computes the answer and the interval in which a run is expected if it varies as much as the
- * recorded one may. Nine of ten differences between two runs lie within 1.833 standard deviations,
- * by Student's t for a variance estimated from ten batches; the standard deviation of a difference
- * is the square root of two times that of one run.
+ * recorded one may.
  */
 static void conclude(struct what_if_answer *a, double factor, double spread,
                      const uint64_t hand_overs[2])
@@ -285,7 +294,7 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
     a->spread = a->before ? (uint64_t)(spread * (double)a->answer / (double)a->before) : 0;
     uint64_t least = MIN(MIN(a->kept, a->arbitrated), a->answer),
              most = MAX(MAX(a->kept, a->arbitrated), a->answer),
-             around = (uint64_t)(1.833 * sqrt(2) * (double)a->spread);
+             around = differs((double)a->spread);
     a->low = least - MIN(around + hand_overs[0], least);
     a->high = most + around + hand_overs[1];
     if (factor < 1)
@@ -399,11 +408,10 @@ static struct all_in_order plan(const struct path_part *p, double factor, const 
     return all;
 }
 
-/* Returns by how much a run of this length may differ from others (see conclude). */
-static uint64_t differs(const struct path_part *p, uint64_t length)
+/* Returns by how much a run of this length may differ from others. */
+static uint64_t differs_at(const struct path_part *p, uint64_t length)
 {
-    double part = p->path.length ? (double)length / (double)p->path.length : 0;
-    return (uint64_t)(1.833 * sqrt(2) * p->spread * part);
+    return differs(p->path.length ? p->spread * (double)length / (double)p->path.length : 0);
 }
 
 /*
@@ -428,7 +436,7 @@ static int find_possible(struct path_part *p, double factor, struct what_if_answ
     a->least = a->low;
     if (factor < 1 && more) {
         result = replay_with(&wider, factor, &one, 1, p->t->n_nodes + 1, &scaled);
-        uint64_t around = differs(p, one.result);
+        uint64_t around = differs_at(p, one.result);
         a->least = MIN(a->low, one.result - MIN(around, one.result));
     }
     if (result == 0)
@@ -438,7 +446,7 @@ static int find_possible(struct path_part *p, double factor, struct what_if_answ
     if (result == 0) {
         uint64_t part = (uint64_t)(fabs(factor - 1) * (double)(factor < 1 ? alone : inside));
         uint64_t most = factor < 1 ? a->before - part : a->before + part;
-        most = MAX(a->high, most + differs(p, most));
+        most = MAX(a->high, most + differs_at(p, most));
         a->most = factor < 1 ? MIN(a->before, most) : most;
     }
     possible_release(&wide);

@@ -332,10 +332,11 @@ int threads_what_if(struct thread_view *v)
     json_begin_array(&j);
     if (!o->json && thread_view_end(v))
         printf("up to the end of %s:\n", thread_view_end(v));
-    int r = hold_list_keep(v->t, NULL);
     bool off_path = true, more = false, kept = false, inferred = false, ends = false;
-    if (r == 0 && o->lock)
-        r = path_share_inferred(v->t, &v->range, class_selected, o->lock, &inferred);
+    /* First, because it keeps the holds that it collects. */
+    int r = o->lock ? path_share_inferred(v->t, &v->range, class_selected, o->lock, &inferred) : 0;
+    if (r == 0)
+        r = hold_list_keep(v->t, NULL);
     for (size_t i = 0; r == 0 && i < n; i++) {
         struct what_if_answer a = {0};
         w.factor = factors[i];
