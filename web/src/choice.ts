@@ -3,7 +3,7 @@
 // what was chosen, and the part of their data that belongs to it.
 import { Bytes, Cells, Metric, MetricJson, PageJson, Varints, without } from "./data";
 import { duration } from "./format";
-import type { OneRequest, RequestsJson } from "./requests";
+import type { OneRequest, RequestsJson } from "./requestdata";
 
 /** Columns and rows of the heat map, both ends inclusive. */
 export interface Box {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: when they arrived and how long they took, what the slow ones waited for, and the
 // details of one of them.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import { causeColour, inWords } from "./causes";
 import {
   axis,
   canFollow,
@@ -12,147 +13,16 @@ import {
   noChoice,
 } from "./choice";
 import type { PageJson } from "./data";
-import {
-  count,
-  duration,
-  moment,
-  percent,
-  percentile,
-  percentileText,
-  plural,
-  sentence,
-} from "./format";
+import { count, duration, moment, percent, percentile, percentileText, plural } from "./format";
 import { HeatMap } from "./heat";
 import type { Kept, State } from "./link";
+import type { OneRequest, RequestsJson } from "./requestdata";
 import { download, table } from "./save";
+import { Group } from "./slowgroup";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
 import type { View } from "./view";
-
-export interface RequestName {
-  name: string;
-  kind: string;
-  count: number;
-  kept: number;
-  exact: boolean;
-  rate: number;
-  errors: number;
-  p50_ns: number;
-  p90_ns: number;
-  p99_ns: number;
-  p999_ns: number;
-  upper_bounds: string[]; // percentiles that are only upper bounds
-  uncertain_percentiles: string[]; // percentiles that rest on few requests
-  max_ns: number;
-  total_ns: number;
-  cpu_ns: number;
-  cpu_error_ns: number;
-  most: string;
-  causes: Record<string, number>;
-  causes_error: Record<string, number>;
-  uncertain: string[];
-}
-
-export interface GroupCause {
-  cause: string;
-  slow_ns: number;
-  typical_ns: number;
-  share: number;
-  slow_error_ns: number;
-  typical_error_ns: number;
-  share_error: number; // errors are half of 95 % intervals
-  uncertain: boolean;
-  hidden: boolean; // uncertain because of waits that were left out
-  sentence: string;
-  thread: string | null;
-  frames: string[];
-  waiting_frames: string[];
-}
-
-export interface RequestGroup {
-  name: string;
-  limit_ns: number;
-  slow: { count: number; mean_ns: number };
-  typical: { count: number; mean_ns: number };
-  causes: GroupCause[];
-  sentence: string;
-  hidden_note: string | null;
-}
-
-export interface OneRequest {
-  id: number;
-  name: number;
-  at: number;
-  ns: number;
-  status: number;
-  exception: string | null;
-  parts: number[]; // start, length, cause, thread, object; -1: none
-  short_ns: number; // parts that are too short to be among these
-  works: number[]; // start, length, time in the queue, thread, its id
-  calls: { kind: string; name: string; at: number; ns: number }[];
-  works_left?: number; // how many of these the page lacks
-  calls_left?: number;
-}
-
-declare module "./data" {
-  interface PageJson {
-    requests?: RequestsJson;
-  }
-}
-
-export interface RequestsJson {
-  cpu_note: string | null; // what the cause cpu includes besides CPU time
-  columns: number;
-  rows: number;
-  rows_of_ten: number;
-  end_ns: number;
-  timeline_ns: number; // from the start of the timeline to the time 0 of requests
-  total: number;
-  causes: string[];
-  names: RequestName[];
-  groups: RequestGroup[];
-  heat: number[][]; // per name: column, row, count
-  requests: OneRequest[]; // some of each name
-  texts: string[];
-}
-
-const hues: Record<string, [number, number]> = {
-  cpu: [132, 40],
-  runnable: [60, 60],
-  throttled: [8, 70],
-  lock: [350, 62],
-  park: [320, 48],
-  queue: [28, 80],
-  pool: [14, 62],
-  io: [208, 58],
-  fault: [190, 40],
-  sleep: [262, 36],
-  gc: [48, 88],
-  safepoint: [40, 50],
-  "class-load": [172, 42],
-  unknown: [220, 6],
-};
-/** Causes in the words of the sentences about them. */
-const words: Record<string, string> = {
-  cpu: "CPU",
-  runnable: "waiting for a processor",
-  throttled: "container out of CPU",
-  lock: "lock",
-  park: "parked",
-  queue: "queue of an executor",
-  pool: "connection pool",
-  io: "I/O",
-  fault: "page faults",
-  gc: "garbage collection",
-  safepoint: "stopped by the VM",
-  "class-load": "class loading",
-};
-const inWords = (cause: string) => words[cause] ?? cause;
-
-const causeColour = (cause: string, dark: boolean) => {
-  const [h, s] = hues[cause] ?? hues.unknown;
-  return `hsl(${h} ${s}% ${dark ? 42 : 62}%)`;
-};
+import { Waterfall } from "./waterfall";
 
 const nothingChosen: Choice = { name: -1, box: null };
 
@@ -407,110 +277,6 @@ function sumOfNames(json: RequestsJson, name: number): Sum {
   };
 }
 
-const estimate = (ns: number, error: number) =>
-  error > 0 ? `${duration(ns)} ±\u00a0${duration(error)}` : duration(ns);
-
-function Group({
-  group,
-  dark,
-  ofAll,
-}: {
-  group: RequestGroup;
-  dark: boolean;
-  ofAll: boolean; // although some requests are chosen
-}) {
-  const shown = group.causes.filter(
-    (c) => Math.abs(c.share) >= 0.002 || c.slow_ns > 0.002 * group.slow.mean_ns,
-  );
-  const most = Math.max(group.slow.mean_ns, 1);
-  return (
-    <section aria-label="Why the slow ones are slow" class="why">
-      <h2>
-        Why the slow ones are slow: {group.name}{" "}
-        {ofAll && <small>all requests of this name, not only the chosen ones</small>}
-      </h2>
-      <p>{sentence(group.sentence)}.</p>
-      <table class="wide-text">
-        <caption class="sr">Causes of a slow and of a typical request</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="num">
-              Slow
-            </th>
-            <th scope="col" class="num">
-              Typical
-            </th>
-            <th scope="col" class="num">
-              Share
-            </th>
-            <th scope="col">Cause</th>
-          </tr>
-        </thead>
-        <tbody>
-          {shown.map((c, i) => (
-            <tr key={i}>
-              <td class="num">{estimate(c.slow_ns, c.slow_error_ns)}</td>
-              <td class="num">{estimate(c.typical_ns, c.typical_error_ns)}</td>
-              <td class="num">
-                {percent(c.share, 1)}
-                {c.share_error > 0 && ` ±\u00a0${percent(c.share_error, 1)}`}
-              </td>
-              <td>
-                <span class="gauge wide" aria-hidden="true">
-                  <i
-                    style={{
-                      width: `${(100 * c.slow_ns) / most}%`,
-                      background: causeColour(c.cause, dark),
-                    }}
-                  />
-                </span>
-                {c.uncertain && (
-                  <b
-                    title={
-                      c.hidden
-                        ? "Uncertain: waits that were left out may be part of it"
-                        : "Uncertain: too few of the recorded requests had this cause"
-                    }
-                  >
-                    uncertain:{" "}
-                  </b>
-                )}
-                {sentence(c.sentence)}
-                {c.share >= 0.1 && (c.waiting_frames.length > 0 || c.thread) && (
-                  <details>
-                    <summary>Stacks</summary>
-                    <Stack
-                      title={c.cause === "cpu" ? "Where they ran" : "Where they waited"}
-                      frames={c.waiting_frames}
-                    />
-                    {c.thread && (
-                      <Stack title={`What thread ${c.thread} did meanwhile`} frames={c.frames} />
-                    )}
-                  </details>
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {group.hidden_note && <p class="dim">{sentence(group.hidden_note)}.</p>}
-    </section>
-  );
-}
-
-function Stack({ title, frames }: { title: string; frames: string[] }) {
-  return frames.length ? (
-    <div class="stack">
-      <h3>{title}</h3>
-      <ol>
-        {frames.slice(0, 40).map((f, i) => (
-          <li key={i}>{f}</li>
-        ))}
-      </ol>
-    </div>
-  ) : null;
-}
-
 /**
  * How long the chosen requests took, compared with the others, and what they spent their time on.
  * The averages are of all requests of the recording where their sums are known, and the causes of
@@ -599,112 +365,6 @@ function Causes({
         )}
       </p>
     </>
-  );
-}
-
-function Waterfall({
-  json,
-  request,
-  dark,
-}: {
-  json: RequestsJson;
-  request: OneRequest;
-  dark: boolean;
-}) {
-  const text = (n: number) => (n < 0 ? "" : json.texts[n]);
-  const rows: { at: number; ns: number; thread: string; what: string; colour: string }[] = [];
-  for (let i = 0; i < request.parts.length; i += 6) {
-    const [at, ns, cause, thread, object, method] = request.parts.slice(i, i + 6);
-    rows.push({
-      at,
-      ns,
-      thread: text(thread),
-      what:
-        [inWords(json.causes[cause]), text(object)].filter(Boolean).join(": ") +
-        (method < 0 ? "" : ` in ${text(method)}`),
-      colour: causeColour(json.causes[cause], dark),
-    });
-  }
-  const works: typeof rows = [];
-  for (let i = 0; i < request.works.length && request.works.length > 5; i += 5) {
-    const [at, ns, queued, thread] = request.works.slice(i, i + 5);
-    works.push({
-      at,
-      ns,
-      thread: text(thread),
-      what: queued ? `worked for it, after ${duration(queued)} in the queue` : "worked for it",
-      colour: dark ? "#5b6b6b" : "#9fb0ae",
-    });
-  }
-  const box = useRef<HTMLElement>(null);
-  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [request.id]);
-  const left = [
-    request.works_left && plural(request.works_left, "more piece of work", "more pieces of work"),
-    request.calls_left && plural(request.calls_left, "more call"),
-  ].filter(Boolean);
-  const calls = request.calls.map((c) => ({
-    at: c.at,
-    ns: c.ns,
-    thread: "",
-    what: `${c.kind}: ${c.name}`,
-    colour: causeColour(c.kind === "jdbc" ? "io" : c.kind === "pool" ? "pool" : "io", dark),
-  }));
-  return (
-    <section aria-label="Waterfall" class="waterfall" ref={box}>
-      <h2>
-        Request {request.id}: {json.names[request.name].name}, {duration(request.ns)}{" "}
-        <small>
-          at {moment(request.at)}
-          {request.status ? `, status ${request.status}` : ""}
-          {request.exception ? `, ${request.exception}` : ""}
-        </small>
-      </h2>
-      <table class="wide-text">
-        <caption class="sr">Parts of the request in order of time</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="num">
-              At
-            </th>
-            <th scope="col" class="num">
-              Time
-            </th>
-            <th scope="col" class="bars">
-              <span class="sr">When</span>
-            </th>
-            <th scope="col" class="minor">
-              Thread
-            </th>
-            <th scope="col">What</th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...rows, ...works, ...calls].map((r, i) => (
-            <tr key={i} class={i === rows.length || i === rows.length + works.length ? "next" : ""}>
-              <td class="num">{duration(r.at)}</td>
-              <td class="num">{duration(r.ns)}</td>
-              <td class="bars">
-                <i
-                  style={{
-                    marginLeft: `${Math.min(99, (100 * r.at) / request.ns)}%`,
-                    width: `${Math.max(0.6, Math.min(100, (100 * r.ns) / request.ns))}%`,
-                    background: r.colour,
-                  }}
-                />
-              </td>
-              <td class="minor" title={r.thread}>
-                {r.thread}
-              </td>
-              <td>{r.what}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {request.short_ns > 0 && (
-        <p class="dim">{duration(request.short_ns)} in parts that are too short to be shown.</p>
-      )}
-      {left.length > 0 && <p class="dim">Not in this page: {left.join(" and ")}.</p>}
-    </section>
   );
 }
 

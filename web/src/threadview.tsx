@@ -8,7 +8,7 @@ import { choiceOf, chosenRequests, countOf, choiceText, noChoice, workedFor } fr
 import { allThreads, count, duration, plural } from "./format";
 import type { Kept, State } from "./link";
 import { MANY } from "./picture";
-import type { RequestsJson } from "./requests";
+import type { RequestsJson } from "./requestdata";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
