@@ -51,7 +51,8 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
 /*
  * Adds the places of a run, dividing its time equally among its samples. Where in a run the thread
  * had no processor is unknown, so a part without a sample takes the nearest samples of the same
- * run. If there are none, the frames that are on the stack at both ends count.
+ * run, but none from before or after the request's work. If there are none, the frames that are on
+ * the stack at both ends count.
  */
 static int add_activity_run(const struct request_ledger *l, const struct request_part *p,
                             struct thread_activities *ret)
@@ -60,13 +61,19 @@ static int add_activity_run(const struct request_ledger *l, const struct request
     size_t end, first = ledger_samples(l, p->thread, p->start, p->end, &end);
     if (end == first) {
         struct stretch s = ledger_before(l, p->thread, 0, p->end);
-        uint64_t ns = p->end - p->start, until = ledger_until(l, p->thread, p->end), from, to;
+        uint64_t least = s.start, most = ledger_until(l, p->thread, p->end);
+        if (p->work != REQUEST_NONE) {
+            const struct request_work *w = &r->works.data[p->work];
+            least = MIN(MAX(least, ledger_since_origin(l, w->start_ns)), p->start);
+            most = MAX(MIN(most, ledger_since_origin(l, w->end_ns)), p->end);
+        }
+        uint64_t ns = p->end - p->start, from, to;
         do {
-            from = MAX(s.start, p->start - MIN(p->start, ns));
-            to = MIN(until, p->end + ns);
+            from = MAX(least, p->start - MIN(p->start, ns));
+            to = MIN(most, p->end + ns);
             first = ledger_samples(l, p->thread, from, to, &end);
             ns *= 2;
-        } while (end == first && ns && (from > s.start || to < until));
+        } while (end == first && ns && (from > least || to < most));
     }
     struct thread_activity activity = {.thread = p->thread, .kind = p->cause};
     int e = 0;

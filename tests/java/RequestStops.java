@@ -27,8 +27,14 @@ public class RequestStops {
         counting = false;
     }
 
-    /** Computes for 2 ms, or until it has been stopped, and returns for how long it did not run. */
+    /**
+     * Computes for 2 ms and returns for how long it did not run. If it is to be stopped, it
+     * computes until it has been stopped, and before that for several intervals of the sampler.
+     */
     static long order(boolean stop) {
+        if (stop)
+            for (long begin = System.nanoTime(); System.nanoTime() - begin < 30_000_000;)
+                sink++;
         long start = System.nanoTime(), last = start, idle = 0;
         if (stop) {
             audits.release();

@@ -705,6 +705,39 @@ static void a_run_is_divided_at_pauses_and_delays(void **state)
 }
 
 /*
+ * The VM stops a thread during its request, and there is no sample of the request, but one of what
+ * the thread does afterwards. That is not where it was stopped.
+ */
+static void what_follows_a_request_is_no_place_of_it(void **state)
+{
+    struct read f;
+    for (int inside = 0; inside < 2; inside++) {
+        open_file(true);
+        put_sleep(HTTP, 0.1, 0.1, 3);
+        put_operation("ThreadDump", 30, 40, 1);
+        if (inside)
+            put_sample(HTTP, 25, 1);
+        put_sample(HTTP, 85, 2);
+        put_simple(1, "GET /stopped", 20, 60);
+        read_file(&f, &(struct request_filter){0});
+        divide(&f, 1);
+        takes(&f, CAUSE_SAFEPOINT, 40 + 1);
+        takes(&f, CAUSE_CPU, 60 - 41);
+        for (size_t i = 0; i < f.p.rows.len; i++) {
+            struct thread_activities activities = {0};
+            assert_int_equal(request_part_stacks(f.l, &f.p.rows.data[i], &activities), 0);
+            assert_int_equal(activities.rows.len, 1);
+            const struct frames_ref *frames = &activities.rows.data[0].frames;
+            assert_int_equal(frames->n, inside);
+            if (inside)
+                assert_string_equal(frames_ref_method(f.l, frames, 0, NULL), "C.m1");
+            vec_release(&activities.rows);
+        }
+        done(&f);
+    }
+}
+
+/*
  * A thread served ten requests in one run, and had no processor for 40 ms: where one of them took
  * as much longer than the others, it lost all of this, and otherwise they lost equal shares.
  */
@@ -1153,6 +1186,7 @@ int main(void)
         cmocka_unit_test_teardown(slow_requests_have_the_errors_of_short_waits, remove_file),
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
+        cmocka_unit_test_teardown(what_follows_a_request_is_no_place_of_it, remove_file),
         cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_distinguished_from_the_typical_ones,

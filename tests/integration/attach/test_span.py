@@ -185,6 +185,7 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
     assert not wrong, wrong
 
 
+@pytest.mark.usefixtures("on_time")  # counts are read one after the other, trace last
 @pytest.mark.jdks(8, 17, 25, daily=1)
 def test_counts_end_with_the_span(jdk, tmp_path):
     """At the end of a recording, finding a similar name for each of 100 patterns that match no
