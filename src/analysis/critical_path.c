@@ -12,9 +12,21 @@
 static const char *const states[PATH_STATES] = {"run", "lock", "reacquire", "sleep",     "timer",
                                                 "io",  "gc",   "preempted", "throttled", "unknown"};
 
+static const char *const texts[PATH_STATES] = {
+    [PATH_IO] = "I/O",
+    [PATH_GC] = "garbage collection",
+    [PATH_PREEMPTED] = "waiting for a processor",
+    [PATH_THROTTLED] = "container out of CPU",
+};
+
 const char *path_state_name(enum path_state state)
 {
     return state < PATH_STATES ? states[state] : "?";
+}
+
+const char *path_state_text(enum path_state state)
+{
+    return state < PATH_STATES && texts[state] ? texts[state] : path_state_name(state);
 }
 
 /*

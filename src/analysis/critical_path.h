@@ -58,7 +58,10 @@ struct path_options {
 
 #define PATH_OPTIONS ((struct path_options){.end_thread = TL_NONE})
 
+/* The name that a state has in JSON. */
 const char *path_state_name(enum path_state state);
+/* What people read in its place. */
+const char *path_state_text(enum path_state state);
 
 /*
  * Finds the critical path. Returns 0, -ENOENT (nothing lies between from and to), -ENOMEM or, if

@@ -9,9 +9,40 @@ static const char *const cause_names[REQUEST_CAUSES] = {
     "cpu", "runnable", "throttled", "lock", "park",      "queue",      "pool",
     "io",  "fault",    "sleep",     "gc",   "safepoint", "class-load", "unknown"};
 
+/* web/src/causes.ts has the same. */
+static const char *const cause_texts[REQUEST_CAUSES] = {
+    [CAUSE_CPU] = "CPU",
+    [CAUSE_RUNNABLE] = "waiting for a processor",
+    [CAUSE_THROTTLED] = "container out of CPU",
+    [CAUSE_LOCK] = "lock",
+    [CAUSE_PARK] = "parked",
+    [CAUSE_QUEUE] = "queue of an executor",
+    [CAUSE_POOL] = "connection pool",
+    [CAUSE_IO] = "I/O",
+    [CAUSE_FAULT] = "page faults",
+    [CAUSE_SLEEP] = "sleep",
+    [CAUSE_GC] = "garbage collection",
+    [CAUSE_SAFEPOINT] = "stopped by the VM",
+    [CAUSE_CLASS_LOAD] = "class loading",
+    [CAUSE_UNKNOWN] = "unknown",
+};
+
 const char *request_cause_name(enum request_cause cause)
 {
     return cause < REQUEST_CAUSES ? cause_names[cause] : "?";
+}
+
+const char *request_cause_text(enum request_cause cause)
+{
+    return cause < REQUEST_CAUSES ? cause_texts[cause] : "?";
+}
+
+const char *request_cause_text_of(const char *name)
+{
+    for (size_t i = 0; i < REQUEST_CAUSES; i++)
+        if (strcmp(cause_names[i], name) == 0)
+            return cause_texts[i];
+    return name;
 }
 
 /* Methods in which a thread waits for a connection that others use. */

@@ -30,7 +30,12 @@ enum request_cause {
     REQUEST_CAUSES
 };
 
+/* The name that a cause has in JSON and in stored profiles. */
 const char *request_cause_name(enum request_cause cause);
+/* What people read in its place: "waiting for a processor". */
+const char *request_cause_text(enum request_cause cause);
+/* The text of the cause with this name; the name itself if no cause has it. */
+const char *request_cause_text_of(const char *name);
 
 /*
  * Returns whether all parts with this cause count as one cause, even if their objects have

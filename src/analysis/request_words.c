@@ -34,10 +34,10 @@ static void put_thing(struct buf *b, const struct group_cause *c)
     const char *object = c->object;
     switch (c->cause) {
     case CAUSE_CPU:
-        buf_string(b, "CPU");
+        buf_string(b, request_cause_text(c->cause));
         break;
     case CAUSE_RUNNABLE:
-        buf_string(b, "waiting for a processor");
+        buf_string(b, request_cause_text(c->cause));
         break;
     case CAUSE_THROTTLED:
         buf_string(b, "ready to run, but the container was out of CPU");
@@ -52,7 +52,7 @@ static void put_thing(struct buf *b, const struct group_cause *c)
             buf_printf(b, object ? "parked on %s" : "parked", object);
         break;
     case CAUSE_QUEUE:
-        buf_string(b, "queue of an executor");
+        buf_string(b, request_cause_text(c->cause));
         break;
     case CAUSE_POOL:
         buf_printf(b, object && *object ? "connection pool %s" : "connection pool", object);
@@ -64,13 +64,13 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         buf_string(b, "pages of memory that were not there (page faults)");
         break;
     case CAUSE_SLEEP:
-        buf_string(b, "sleep");
+        buf_string(b, request_cause_text(c->cause));
         break;
     case CAUSE_GC:
-        buf_string(b, "garbage collection");
+        buf_string(b, request_cause_text(c->cause));
         break;
     case CAUSE_SAFEPOINT:
-        buf_string(b, "stopped by the VM");
+        buf_string(b, request_cause_text(c->cause));
         if (object)
             buf_printf(b, " (%s)", object);
         break;
@@ -81,7 +81,7 @@ static void put_thing(struct buf *b, const struct group_cause *c)
             buf_string(b, "loading classes");
         break;
     default:
-        buf_string(b, "unknown");
+        buf_string(b, request_cause_text(c->cause));
         break;
     }
 }

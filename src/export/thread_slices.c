@@ -48,6 +48,6 @@ const char *thread_slice_name(const struct timeline *t, uint32_t state, char *te
     const struct tl_node n = tl_node(t, state);
     const char *class_name = tl_object_class(t, t->contexts[n.context].object);
     bool waits = class_name && n.kind != TL_RUN; /* the object of a running thread is its own */
-    snprintf(text, size, "%s%s%s", tl_kind_name(n.kind), waits ? " " : "", waits ? class_name : "");
+    snprintf(text, size, "%s%s%s", tl_kind_text(n.kind), waits ? " " : "", waits ? class_name : "");
     return text;
 }

@@ -292,7 +292,7 @@ static int answer_segment(struct page_threads *s, const struct server_request *q
     json_key_u64(&j, "thread", p->thread);
     put_number(&j, "node",
                p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
-    json_key_string(&j, "state", path_state_name((enum path_state)p->state));
+    json_key_string(&j, "state", path_state_text((enum path_state)p->state));
     json_key_u64(&j, "edge", p->edge);
     json_key_bool(&j, "inferred", p->inferred);
     json_key_bool(&j, "idle", ran && ran->idle[i]);

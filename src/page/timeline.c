@@ -34,7 +34,7 @@ static const char *edge_name(int i)
 
 static const char *state_name(int i)
 {
-    return path_state_name((enum path_state)i);
+    return path_state_text((enum path_state)i);
 }
 
 /*

@@ -48,6 +48,11 @@ const char *tl_kind_name(enum tl_kind kind)
     return kind < TL_KINDS ? kinds[kind].name : "?";
 }
 
+const char *tl_kind_text(enum tl_kind kind)
+{
+    return kind == TL_PREEMPTED ? "waiting for a processor" : tl_kind_name(kind);
+}
+
 const char *tl_trc_name(enum tl_kind kind)
 {
     return kind < TL_KINDS ? kinds[kind].trc : "?";

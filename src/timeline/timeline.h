@@ -244,6 +244,8 @@ struct timeline {
 
 /* Returns the name of a kind as shown to users, such as "wait-lock". */
 const char *tl_kind_name(enum tl_kind kind);
+/* What people read in the place of the name. */
+const char *tl_kind_text(enum tl_kind kind);
 /* Returns the name of an edge as shown to users, such as "handoff". */
 const char *tl_edge_name(enum tl_edge edge);
 /* Returns the name of a kind in the TRC model, such as "TRCThreadRunningEvent". */

@@ -120,6 +120,14 @@ test("states, wakers and the critical path by keyboard", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+/** What people read in the place of a state's name in JSON, as in the text of the command. */
+const inWords = {
+  io: "I/O",
+  gc: "garbage collection",
+  preempted: "waiting for a processor",
+  throttled: "container out of CPU",
+};
+
 test("the critical path says what ran and what was idle, as threads critical-path does", async () => {
   for (const at of [url, served]) {
     const page = await open(browser, `${at}#v=threads`);
@@ -147,7 +155,8 @@ test("the critical path says what ran and what was idle, as threads critical-pat
       await page.waitForSelector(`.details[data-segment="${i}"]`);
       const s = truth.path.segments[i];
       const text = await page.textContent(".details");
-      assert.ok(text.includes(`on the critical path: ${s.idle ? "idle" : s.state}`), text);
+      const state = s.idle ? "idle" : (inWords[s.state] ?? s.state);
+      assert.ok(text.includes(`on the critical path: ${state}`), text);
       assert.equal(text.includes(`, in ${s.sampled_in}`), s.sampled_in !== null, text);
     }
     assert.deepEqual(page.problems, []);

@@ -17,8 +17,8 @@ const hues: Record<string, [number, number]> = {
   "class-load": [172, 42],
   unknown: [220, 6],
 };
-/** Causes in the words of the sentences about them. */
-const words: Record<string, string> = {
+/** What people read in the place of a cause; src/analysis/request_ledger.c has the same. */
+const texts: Record<string, string> = {
   cpu: "CPU",
   runnable: "waiting for a processor",
   throttled: "container out of CPU",
@@ -28,11 +28,13 @@ const words: Record<string, string> = {
   pool: "connection pool",
   io: "I/O",
   fault: "page faults",
+  sleep: "sleep",
   gc: "garbage collection",
   safepoint: "stopped by the VM",
   "class-load": "class loading",
+  unknown: "unknown",
 };
-export const inWords = (cause: string) => words[cause] ?? cause;
+export const inWords = (cause: string) => texts[cause] ?? cause;
 
 export const causeColour = (cause: string, dark: boolean) => {
   const [h, s] = hues[cause] ?? hues.unknown;

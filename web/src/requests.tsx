@@ -144,7 +144,7 @@ export function RequestsView({
         {(chosenName >= 0 || box) && <Follow page={page} go={go} keep={keep} />}
         <section aria-label="Names">
           <h2>Names {box && <small>all requests, not only the chosen ones</small>}</h2>
-          {json.cpu_note && <p class="note">cpu: {json.cpu_note}</p>}
+          {json.cpu_note && <p class="note">CPU: {json.cpu_note}</p>}
           <SortableTable
             caption="Names of requests"
             natural

@@ -53,8 +53,8 @@ static const char *activity(enum request_cause kind)
 {
     static const char *const words[REQUEST_CAUSES] = {
         [CAUSE_CPU] = "ran",
-        [CAUSE_RUNNABLE] = "had no processor",
-        [CAUSE_THROTTLED] = "had no processor",
+        [CAUSE_RUNNABLE] = "waited for a processor",
+        [CAUSE_THROTTLED] = "was held back because the container was out of CPU",
         [CAUSE_LOCK] = "waited for another monitor",
         [CAUSE_PARK] = "was parked",
         [CAUSE_POOL] = "waited for a connection",
@@ -242,11 +242,11 @@ bool request_put_hidden(struct buf *b, const struct request_group *g)
         return false;
     buf_printf(b,
                "waits of less than 1 ms were left out to stay within the budget: of what is shown "
-               "as cpu, up to %s in a slow request",
+               "as CPU, up to %s in a slow request",
                format_duration(slow, slow_ns));
     if (g->typical.len)
         buf_printf(b, " and %s in a typical one", format_duration(typical, typical_ns));
-    buf_string(b, " can be runnable, lock, park, pool or io");
+    buf_string(b, " can be waiting for a processor, lock, parked, connection pool or I/O");
     return true;
 }
 

@@ -3,10 +3,12 @@
  * Prints answers to queries about a fleet as tables. The answers are JSON, whether they come from a
  * store or a collector.
  */
+#include "analysis/request_ledger.h"
 #include "base/buf.h"
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/fleet/fleet.h"
+#include "cli/text.h"
 #include "profile/load.h"
 #include "profile/profile.h"
 
@@ -290,24 +292,25 @@ static void print_slowest(struct json_object *list, size_t limit)
 }
 
 /* Describes what most of the latency went into: "lock 61 %". */
-static void print_most(struct json_object *causes)
+static const char *most_text(char text[64], struct json_object *causes)
 {
     struct json_object *most = length(causes) ? json_object_array_get_idx(causes, 0) : NULL;
-    char text[64] = "-";
-    if (most)
-        snprintf(text, sizeof(text), "%s %.0f %%", text_at(most, "cause"),
-                 100 * real_at(most, "share"));
-    printf("  %-16s", text);
+    if (!most)
+        return "-";
+    snprintf(text, 64, "%s %.0f %%", request_cause_text_of(text_at(most, "cause")),
+             100 * real_at(most, "share"));
+    return text;
 }
 
 /* Describes what the slow requests have more of than the typical ones: "lock +61 ms". */
-static void print_why_slow(struct json_object *why)
+static const char *why_text(char text[64], struct json_object *why)
 {
-    char text[64] = "-", ns[24];
-    if (why)
-        snprintf(text, sizeof(text), "%s +%s", text_at(why, "cause"),
-                 format_duration(ns, number_at(why, "more_ns")));
-    printf("  %-18s", text);
+    char ns[24];
+    if (!why)
+        return "-";
+    snprintf(text, 64, "%s +%s", request_cause_text_of(text_at(why, "cause")),
+             format_duration(ns, number_at(why, "more_ns")));
+    return text;
 }
 
 static bool is_listed(struct json_object *list, const char *text)
@@ -323,9 +326,16 @@ static void print_requests(struct json_object *root, size_t limit)
     static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
     struct json_object *list = at(root, "requests");
     uint64_t with = 0, without = 0;
-    char shown[24];
-    printf("     count   errors       mean        p50        p99        max  most of it        "
-           "why slow            service, request\n");
+    char shown[24], text[64];
+    int most = 16, why = 18;
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *r = json_object_array_get_idx(list, i);
+        most = text_wider(most, most_text(text, at(r, "causes")), (int)sizeof(text));
+        why = text_wider(why, why_text(text, at(r, "why_slow")), (int)sizeof(text));
+    }
+    printf("     count   errors       mean        p50        p99        max  %-*s  %-*s  service, "
+           "request\n",
+           most, "most of it", why, "why slow");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *r = json_object_array_get_idx(list, i);
         printf("%10llu  %7llu", (unsigned long long)number_at(r, "count"),
@@ -334,8 +344,8 @@ static void print_requests(struct json_object *root, size_t limit)
             printf("  %9s", is_listed(at(r, "upper_bounds"), keys[k])
                                 ? "< 1 us"
                                 : format_duration(shown, number_at(r, keys[k])));
-        print_most(at(r, "causes"));
-        print_why_slow(at(r, "why_slow"));
+        printf("  %-*s", most, most_text(text, at(r, "causes")));
+        printf("  %-*s", why, why_text(text, at(r, "why_slow")));
         with += number_at(r, "with_causes");
         without += number_at(r, "without_causes");
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));

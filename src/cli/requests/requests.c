@@ -184,7 +184,7 @@ int requests_print_json(struct request_view *v, const char *key,
 void requests_print_cpu_note(const struct request_view *v)
 {
     if (request_cpu_note(v))
-        printf(" cpu: %s\n", request_cpu_note(v));
+        printf(" CPU: %s\n", request_cpu_note(v));
 }
 
 /* Marks a time whose error is 5 % or more. */
@@ -251,6 +251,21 @@ static const char *quantile_text(char text[25], const struct request_view *v,
     return request_quantile_is_uncertain(&v->r, n, share) ? text : text + 1;
 }
 
+/* Returns what took most of the time of a name, and its share. */
+static const char *most_text(char text[64], const struct name_sums *s)
+{
+    enum request_cause worst = request_most(s);
+    double of_all = 100 * request_part_of(s->ns[worst], s->latency_ns),
+           error = 100 * request_part_of(s->error_ns[worst] * s->weight, s->latency_ns);
+    if (!(s->latency_ns > 0))
+        return "-";
+    if (error >= 0.5)
+        snprintf(text, 64, "%s %.0f+-%.0f %%", request_cause_text(worst), of_all, error);
+    else
+        snprintf(text, 64, "%s %.0f %%", request_cause_text(worst), of_all);
+    return text;
+}
+
 static void table_text(struct request_view *v, const struct request_rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
@@ -278,6 +293,10 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     }
     bool few = false;
     int wide = kept < all ? 19 : 16; /* with room for errors */
+    for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
+        char most[64];
+        wide = text_wider(wide, most_text(most, &rows->sums[i]), (int)sizeof(most));
+    }
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
         printf(" alloc: " REQUEST_COUNTED_BY_SITE "\n");
@@ -290,19 +309,11 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
     for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
         const struct request_name *n = &v->r.names.data[i];
         const struct name_sums *s = &rows->sums[i];
-        enum request_cause worst = request_most(s);
-        char of[REQUEST_QUANTILES][25], max[24], cpu[25], share[64] = "-";
+        char of[REQUEST_QUANTILES][25], max[24], cpu[25], share[64];
         char bytes[26], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
                      s->requests && !counted ? allocated_text(bytes, &rows->allocated[i], s) : "-");
-        double of_all = 100 * request_part_of(s->ns[worst], s->latency_ns),
-               error = 100 * request_part_of(s->error_ns[worst] * s->weight, s->latency_ns);
-        if (s->latency_ns > 0 && error >= 0.5)
-            snprintf(share, sizeof(share), "%s %.0f+-%.0f %%", request_cause_name(worst), of_all,
-                     error);
-        else if (s->latency_ns > 0)
-            snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst), of_all);
         const char *p[REQUEST_QUANTILES];
         for (size_t k = 0; k < REQUEST_QUANTILES; k++) {
             p[k] = quantile_text(of[k], v, n, request_quantiles[k].share);
@@ -311,7 +322,7 @@ static void table_text(struct request_view *v, const struct request_rows *rows)
         struct name_counts c = count_texts(v, n);
         printf("%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", c.count, c.rate, c.errors, p[0],
                p[1], p[2], p[3], format_duration(max, n->max_ns),
-               s->requests ? cpu_text(cpu, s) : "-", alloc, wide, share,
+               s->requests ? cpu_text(cpu, s) : "-", alloc, wide, most_text(share, s),
                requests_text(&v->r, n->name));
     }
     print_left_out(v->r.names.len, limit, "names");
@@ -402,11 +413,13 @@ static const struct command *const requests_verbs[] = {
             "what it did meanwhile. Causes of a tenth of the difference or more are shown with "
             "their stacks. The last line says what p99 would be if the first cause took no time, "
             "with its 95 % interval.\n\n"
-            "Causes: *cpu*, *runnable* (ready to run, waiting for a processor), *lock* (monitors), "
-            "*park* (java.util.concurrent), *queue* (in an executor's queue), *pool* (waiting "
-            "for a pooled connection), *io* (sockets and files), *fault* (pages of memory "
-            "that were on a disk), *sleep*, *gc*, *safepoint*, *class-load*, *unknown*. They add "
-            "up to the latency. Where a request's thread waits "
+            "Causes, with their names in JSON: CPU (*cpu*), waiting for a processor (*runnable*), "
+            "container out of CPU (*throttled*), lock (*lock*: monitors), parked (*park*: "
+            "java.util.concurrent), queue of an executor (*queue*), connection pool (*pool*: "
+            "waiting for a connection), I/O (*io*: sockets and files), page faults (*fault*: pages "
+            "of memory that were on a disk), sleep (*sleep*), garbage collection (*gc*), stopped "
+            "by the VM (*safepoint*), class loading (*class-load*), *unknown*. They add up to the "
+            "latency. Where a request's thread waits "
             "for another one that works for the same request, the other one's time counts.",
         .examples = "  jvmscope requests slow app.jfr\n"
                     "  jvmscope requests slow --over 500ms --name 'GET /cart*' app.jfr\n",

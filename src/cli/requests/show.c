@@ -185,17 +185,17 @@ static void print_sums(const struct request_view *v, const struct request_parts 
     for (int k = 0; k < REQUEST_CAUSES; k++)
         if (p->ns[k])
             printf("  %6.2f %%  %10s  %s\n", 100 * (double)p->ns[k] / whole,
-                   format_duration(time, p->ns[k]), request_cause_name((enum request_cause)k));
+                   format_duration(time, p->ns[k]), request_cause_text((enum request_cause)k));
     uint64_t unexamined_ns = request_unexamined_ns(v->l, p);
     if (unexamined_ns && request_cpu_note(v))
-        printf("  cpu: %s\n", request_cpu_note(v));
+        printf("  CPU: %s\n", request_cpu_note(v));
     else if (unexamined_ns)
-        printf("  cpu: of this, up to %s can be time without a processor: runs of less than 2 ms "
+        printf("  CPU: of this, up to %s can be time without a processor: runs of less than 2 ms "
                "are not examined\n",
                format_duration(time, unexamined_ns));
     if (hidden_ns(v, p, q))
         printf(
-            "  cpu: of this, up to %s can be waits of less than 1 ms, which were left out to stay "
+            "  CPU: of this, up to %s can be waits of less than 1 ms, which were left out to stay "
             "within the budget\n",
             format_duration(time, hidden_ns(v, p, q)));
 }

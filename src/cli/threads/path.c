@@ -132,6 +132,21 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
                                   : "record with --cpu as well to see what it did");
 }
 
+/* How wide the column of states is for the segments that are shown. */
+static int segment_state_width(const struct critical_path *p, const struct path_samples *samples,
+                               size_t limit)
+{
+    int width = 9;
+    size_t shown = 0;
+    for (size_t i = 0; i < p->segments.len && shown < limit; i++) {
+        if (samples->idle[i])
+            continue;
+        width = text_wider(width, path_state_text(p->segments.data[i].state), 40);
+        shown++;
+    }
+    return width;
+}
+
 static void path_text(struct thread_view *v, const struct critical_path *p,
                       const struct path_shares *locks, const struct path_samples *samples,
                       const struct unknown_table *unknown, size_t limit)
@@ -151,7 +166,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     for (int s = 0; s < PATH_STATES; s++)
         if (states[s])
             printf(" %6.2f %%  %10s  %s\n", share(states[s], p->length),
-                   format_duration(d, states[s]), path_state_name(s));
+                   format_duration(d, states[s]), path_state_text(s));
     if (samples->idle_ns)
         printf(" %6.2f %%  %10s  idle: the thread had nothing to do (--idle shows where)\n",
                share(samples->idle_ns, p->length), format_duration(d, samples->idle_ns));
@@ -168,15 +183,16 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     print_left_out(locks->rows.len, limit, "locks");
     thread_view_print_unknown(v, unknown);
     path_method_rows(p, samples, limit);
-    printf("\n   START (s)        time  state      thread, and what woke it\n");
+    int wide = segment_state_width(p, samples, limit);
+    printf("\n   START (s)        time  %-*s  thread, and what woke it\n", wide, "state");
     size_t shown = 0, left = 0;
     for (size_t i = 0; i < p->segments.len; i++) {
         left += !samples->idle[i];
         if (samples->idle[i] || shown++ >= limit)
             continue;
         const struct path_segment *s = &p->segments.data[i];
-        printf(" %12.6f  %10s  %-9s  %s", (double)(v->base_ns + s->start) / 1e9,
-               format_duration(d, s->end - s->start), path_state_name(s->state),
+        printf(" %12.6f  %10s  %-*s  %s", (double)(v->base_ns + s->start) / 1e9,
+               format_duration(d, s->end - s->start), wide, path_state_text(s->state),
                tl_thread_name(t, s->thread));
         if (s->waker != TL_NONE)
             printf(" <- %s of %s%s", tl_edge_name(s->edge), tl_thread_name(t, s->waker),

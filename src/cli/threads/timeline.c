@@ -176,9 +176,33 @@ static void print_time(uint64_t ns)
            (unsigned long long)ns % 1000000000 / 1000);
 }
 
+/* Returns whether the event lies in the selected time, requests and threads. */
+static bool in_part(const struct thread_view *v, const struct tl_node *n)
+{
+    uint64_t to = v->options->to_ns;
+    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[n->thread].id,
+                                                 (int64_t)(v->t->origin_ns + n->time)))
+        return false;
+    return v->threads[n->thread] && n->time >= v->options->from_ns &&
+           (!to || n->time < to || to >= v->t->end_ns);
+}
+
+/* Returns whether the event has an object of the selected classes. */
+static bool of_object(const struct thread_view *v, const struct tl_node *n)
+{
+    uint32_t object = v->t->contexts[n->context].object;
+    return !v->objects || (object != TL_NONE && v->objects[object]);
+}
+
+static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
+{
+    const struct tl_node node = tl_node(v->t, n);
+    return (!keep || keep[n]) && in_part(v, &node) && of_object(v, &node);
+}
+
 /* How wide the columns are, as far as names are of a usual length. */
 struct columns {
-    int thread, object;
+    int event, thread, object;
 };
 
 static int object_text(const struct timeline *t, uint32_t object, char text[600])
@@ -188,13 +212,19 @@ static int object_text(const struct timeline *t, uint32_t object, char text[600]
                                         (unsigned long long)t->objects[object].id);
 }
 
-static struct columns columns_of(const struct thread_view *v)
+static struct columns columns_of(const struct thread_view *v, const uint8_t *keep)
 {
-    enum { THREAD_MOST = 32, OBJECT_MOST = 56 };
+    enum { EVENT_MOST = 24, THREAD_MOST = 32, OBJECT_MOST = 56 };
 
     const struct timeline *t = v->t;
-    struct columns c = {6, 0};
+    struct columns c = {12, 6, 0};
     char text[600];
+    bool has[TL_KINDS] = {false};
+    for (size_t i = 0; i < t->n_nodes; i++)
+        has[tl_node(t, i).kind] |= selected(v, keep, (uint32_t)i);
+    for (int i = 0; i < TL_KINDS; i++)
+        if (has[i])
+            c.event = text_wider(c.event, tl_kind_text((enum tl_kind)i), EVENT_MOST);
     for (uint32_t i = 0; i < t->n_threads; i++)
         if (v->threads[i] && t->threads[i].first != TL_NONE)
             c.thread = text_wider(c.thread, tl_thread_name(t, i), THREAD_MOST);
@@ -225,7 +255,7 @@ static void print_implied(const struct timeline *t, const struct columns *c,
     char rest[600];
     snprintf(rest, sizeof(rest), "-> %s", tl_thread_name(t, node->thread));
     print_time(node->time);
-    printf("  %-12s  ", tl_kind_name(join ? TL_DEAD_JOIN : TL_HANDOFF));
+    printf("  %-*s  ", c->event, tl_kind_text(join ? TL_DEAD_JOIN : TL_HANDOFF));
     print_columns(t, c, tl_node(t, node->waker).thread, object, rest);
 }
 
@@ -248,24 +278,6 @@ static void implied_interaction(struct json *j, const struct timeline *t, uint32
     json_end_object(j);
 }
 
-/* Returns whether the event lies in the selected time, requests and threads. */
-static bool in_part(const struct thread_view *v, const struct tl_node *n)
-{
-    uint64_t to = v->options->to_ns;
-    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[n->thread].id,
-                                                 (int64_t)(v->t->origin_ns + n->time)))
-        return false;
-    return v->threads[n->thread] && n->time >= v->options->from_ns &&
-           (!to || n->time < to || to >= v->t->end_ns);
-}
-
-/* Returns whether the event has an object of the selected classes. */
-static bool of_object(const struct thread_view *v, const struct tl_node *n)
-{
-    uint32_t object = v->t->contexts[n->context].object;
-    return !v->objects || (object != TL_NONE && v->objects[object]);
-}
-
 uint64_t thread_view_events(const struct thread_view *v, const struct monitor_stats *s)
 {
     const struct thread_options *o = v->options;
@@ -279,12 +291,6 @@ uint64_t thread_view_events(const struct thread_view *v, const struct monitor_st
             n += 1 + graph_is_implied(v->t, node);
     }
     return n;
-}
-
-static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
-{
-    const struct tl_node node = tl_node(v->t, n);
-    return (!keep || keep[n]) && in_part(v, &node) && of_object(v, &node);
 }
 
 /* What --min keeps and leaves out. */
@@ -367,10 +373,10 @@ static int timeline_text(struct thread_view *v, const struct long_waits *w)
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX;
     uint64_t shown = 0;
-    const struct columns c = columns_of(v);
+    const struct columns c = columns_of(v, w->keep);
     _cleanup_(buf_release) struct buf rest = BUF(1 << 16);
-    printf("%15s  %-12s  %-*s  %-*s  -> which thread has it  by what that ended\n", "time", "event",
-           c.thread, "thread", c.object, "what it waited for");
+    printf("%15s  %-*s  %-*s  %-*s  -> which thread has it  by what that ended\n", "time", c.event,
+           "event", c.thread, "thread", c.object, "what it waited for");
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];
@@ -381,7 +387,7 @@ static int timeline_text(struct thread_view *v, const struct long_waits *w)
         if (shown++ >= limit)
             continue;
         print_time(n.time);
-        printf("  %-12s  ", tl_kind_name(n.kind));
+        printf("  %-*s  ", c.event, tl_kind_text(n.kind));
         buf_clear(&rest);
         if (x->other != TL_NONE)
             buf_printf(&rest, "-> %s", tl_thread_name(t, x->other));

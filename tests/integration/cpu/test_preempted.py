@@ -76,3 +76,8 @@ def check_busy_threads(jdk, tmp_path, *args, jvm=()):
             states,
         )
     assert measured >= 4
+    # What people read calls it what `requests` and the page call it.
+    for verb in ("critical-path", "timeline"):
+        shown = lab.jvmscope("threads", verb, "-n", 10**6, out).stdout
+        assert verb == "timeline" or " waiting for a processor" in shown, shown
+        assert " preempted" not in shown, shown

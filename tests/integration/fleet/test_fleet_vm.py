@@ -247,9 +247,12 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
             and "slow requests: shop 1.8, GET /lock" in shown
         )
         lines = lab.jvmscope("fleet", "requests", "--store", c.store).stdout.splitlines()
-        assert lines[0] == head_in_manual("requests") and any(
-            line.endswith("GET /gc") and " gc " in line and " gc +" in line for line in lines
+        # A column is as wide as the longest name of a cause in it.
+        assert lines[0].split() == head_in_manual("requests").split() and any(
+            line.endswith("GET /gc") and line.count(" garbage collection ") == 2 for line in lines
         )
+        at = [lines[0].index("why slow"), lines[0].index("service, ")]
+        assert all(line[i - 1] == " " != line[i] for line in lines[1:11] for i in at), lines
         status, text, _ = c.request("GET", "/v1/fleet/requests")
         assert status == 200 and {r["request"]: r for r in json.loads(text)["requests"]} == rows
 

@@ -174,6 +174,11 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
             sum(p["ns"] for p in shown["parts"]) == shown["latency_ns"]
             and shown["name"] == row["name"]
         ), shown
+        # The table of one request calls a cause what its waterfall and the sentences call it.
+        text = requests("show", str(group["slowest"][0]), out)
+        assert not re.search(r" %  .* (runnable|class-load|gc|io|cpu)\n", text), text
+        if path == "runnable":
+            assert text.count("waiting for a processor") >= 2, text
     text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
     assert " requests took longer than 40.0 ms" in text, text
     assert "  share: of the " in text, text
@@ -235,17 +240,17 @@ def test_page_faults_take_as_long_as_the_disk(jdk, tmp_path):
     assert first["cause"] == "fault", group["causes"]
     text = " ".join(requests("slow", "--over", "40ms", out).split())
     assert "waited for pages of memory that were not there (page faults)" in text, text
-    assert " cpu: " not in text, text
+    assert " CPU: " not in text, text
 
 
 @pytest.mark.jdks(17)
 def test_a_system_that_does_not_count_delays_is_a_note(jdk, tmp_path):
     out, lib = tmp_path / "out.jfr", lab.BUILD / "tests" / "agents" / "libnoschedstat.so"
     faulted(jdk, tmp_path, out, env=dict(os.environ, LD_PRELOAD=str(lib)))
-    note = "cpu: includes page faults, because the system does not let threads read how long they"
+    note = "CPU: includes page faults, because the system does not let threads read how long they"
     shown = json.loads(requests("--json", out))
     assert shown["requests"][0]["causes"]["fault"] == 0, shown
-    assert f"cpu: {shown['cpu_note']}".startswith(note), shown
+    assert f"CPU: {shown['cpu_note']}".startswith(note), shown
     assert note in requests(out) and note in requests("slow", "--over", "40ms", out)
 
 

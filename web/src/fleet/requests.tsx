@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the whole fleet: how many, how long, and when the slow ones came.
 import { useEffect, useMemo, useState } from "preact/hooks";
+import { inWords } from "../causes";
 import { count, duration, percent, percentile, percentileText } from "../format";
 import type { Box, Heat } from "../choice";
 import { HeatMap } from "../heat";
@@ -80,11 +81,11 @@ function useHeat(
 
 /** What most of the latency went into. */
 const most = (r: RequestRow) =>
-  r.causes.length ? `${r.causes[0].cause} ${percent(r.causes[0].share, 1)}` : "";
+  r.causes.length ? `${inWords(r.causes[0].cause)} ${percent(r.causes[0].share, 1)}` : "";
 
 /** What the slow requests have more of than the typical ones. */
 const whySlow = (r: RequestRow) =>
-  r.why_slow ? `${r.why_slow.cause} +${duration(r.why_slow.more_ns)}` : "";
+  r.why_slow ? `${inWords(r.why_slow.cause)} +${duration(r.why_slow.more_ns)}` : "";
 
 /** Those slow requests whose recordings can be fetched. */
 function Slowest({ rows }: { rows: SlowRow[] }) {
