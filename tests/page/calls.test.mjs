@@ -415,6 +415,37 @@ test("coverage: the table's numbers, and the colours of the source's lines", asy
   assert.deepEqual(page.problems, []);
 });
 
+test("the tree of calls has the width of the window, and what is below it is in sight", async () => {
+  for (const [width, height] of [
+    [1400, 900],
+    [1024, 768],
+    [390, 844],
+  ]) {
+    const page = await open(browser, pageOf(traced), { viewport: { width, height } });
+    await page.waitForSelector(".virtual tbody tr[data-row]");
+    const size = (selector) =>
+      page.locator(selector).evaluate((e) => {
+        const b = e.getBoundingClientRect();
+        return { left: b.left, right: b.right, top: b.top, bottom: b.bottom };
+      });
+    const tree = await size(".virtual");
+    assert.deepEqual([tree.left, tree.right], [0, width], `${width}`);
+    assert.ok((await size(".side .sortable")).top < height, `${width}: Methods`);
+    // A choice at the lower edge stays in sight, and its values have room.
+    const last = page.locator(".virtual tr[data-row]").nth(3);
+    const row = await last.getAttribute("data-row");
+    await last.click();
+    await page.waitForSelector(".facts-list dd");
+    await page.waitForTimeout(200);
+    const side = await size(".side");
+    const chosen = await size(`.virtual tr[data-row="${row}"]`);
+    assert.ok(chosen.bottom <= side.top + 1, `${width}: ${chosen.bottom} ${side.top}`);
+    for (const wide of await page.$$eval(".facts-list dd", (all) => all.map((e) => e.clientWidth)))
+      assert.ok(wide >= 0.4 * width, `${width}: a value has ${wide} px`);
+    assert.deepEqual(page.problems, []);
+  }
+});
+
 test("no serious fault for assistive technology, in light and dark", async () => {
   for (const colorScheme of ["light", "dark"]) {
     for (const url of [

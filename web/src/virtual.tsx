@@ -35,7 +35,7 @@ export function VirtualTable(p: Props) {
     const y = p.cursor * ROW;
     if (y < b.scrollTop) b.scrollTop = y;
     else if (y + 2 * ROW > b.scrollTop + b.clientHeight) b.scrollTop = y + 2 * ROW - b.clientHeight;
-  }, [p.cursor, p.count]);
+  }, [p.cursor, p.count, height]); // also when the table has become lower
   const first = Math.max(0, Math.floor(top / ROW) - 8);
   const last = Math.min(p.count, Math.ceil((top + height) / ROW) + 8);
   const onKey = (e: KeyboardEvent) => {
