@@ -458,8 +458,8 @@ const struct command command_convert = {
     .caveats =
         "Only .jfr holds everything. .collapsed, .pb.gz and .hprof hold stacks and their "
         "weights, .hprof.txt also the counts of calls, .otlp also requests; .pftrace, .json and"
-        " .trcxml hold the waits of threads. A note names each kind of data that the output "
-        "lacks, and the formats that hold it.",
+        " .trcxml hold the waits of threads, the first two also pauses for collections. A note "
+        "names each kind of data that the output lacks, and the formats that hold it.",
     .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
                 "file, works offline\n"
                 "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"

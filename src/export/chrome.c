@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes Chrome's trace event format (JSON): a slice for each state, and flow events for
- * interactions. Times are in microseconds.
+ * Writes Chrome's trace event format (JSON): a slice for each state and each pause, and flow events
+ * for interactions. Times are in microseconds.
  */
 #include "analysis/holds.h"
 #include "base/json.h"
@@ -53,18 +53,24 @@ static int end(struct chrome *c)
     return r;
 }
 
+static void put_length(struct chrome *c, uint64_t ns)
+{
+    char text[40];
+    json_key(&c->j, "dur");
+    snprintf(text, sizeof(text), "%llu.%03llu", (unsigned long long)(ns / 1000),
+             (unsigned long long)(ns % 1000));
+    buf_string(&c->b, text);
+    c->j.comma = true;
+}
+
 static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, uint32_t end_node)
 {
     struct chrome *c = context;
     const struct tl_context *x = tl_context_of(c->t, state);
-    char name[1200], dur[40];
+    char name[1200];
     begin(c, "X", thread_slice_name(c->t, state, name, sizeof(name)), "state",
           tl_node(c->t, state).thread, start);
-    json_key(&c->j, "dur");
-    snprintf(dur, sizeof(dur), "%llu.%03llu", (unsigned long long)((stop - start) / 1000),
-             (unsigned long long)((stop - start) % 1000));
-    buf_string(&c->b, dur);
-    c->j.comma = true;
+    put_length(c, stop - start);
     json_key_object(&c->j, "args");
     if (x->stack != TL_NONE && c->t->stacks[x->stack].len) {
         json_key_string(&c->j, "at",
@@ -94,14 +100,32 @@ static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
     return r < 0 ? r : end(c);
 }
 
+static int thread_name(struct chrome *c, uint32_t thread, const char *name)
+{
+    begin(c, "M", "thread_name", "__metadata", thread, 0);
+    json_key_object(&c->j, "args");
+    json_key_string(&c->j, "name", name);
+    json_end_object(&c->j);
+    return end(c);
+}
+
 static int thread_names(struct chrome *c)
 {
     int r = 0;
-    for (size_t i = 0; r == 0 && i < c->t->n_threads; i++) {
-        begin(c, "M", "thread_name", "__metadata", (uint32_t)i, 0);
-        json_key_object(&c->j, "args");
-        json_key_string(&c->j, "name", tl_thread_name(c->t, (uint32_t)i));
-        json_end_object(&c->j);
+    for (uint32_t i = 0; r == 0 && i < c->t->n_threads; i++)
+        r = thread_name(c, i, tl_thread_name(c->t, i));
+    return r;
+}
+
+/* The pauses have a row of their own, after those of the threads, which they stop. */
+static int put_pauses(struct chrome *c)
+{
+    uint32_t row = (uint32_t)c->t->n_threads;
+    int r = c->t->n_pauses ? thread_name(c, row, SLICES_OF_PAUSES) : 0;
+    for (size_t i = 0; r == 0 && i < c->t->n_pauses; i++) {
+        const struct tl_pause *p = &c->t->pauses[i];
+        begin(c, "X", tl_string(c->t, p->name), "pause", row, p->start_ns);
+        put_length(c, p->end_ns - p->start_ns);
         r = end(c);
     }
     return r;
@@ -121,6 +145,8 @@ static int export_chrome(const struct export_source *s, FILE *out, struct buf *w
     r = thread_names(&c);
     if (r == 0)
         r = thread_slices(t, &(struct slice_visitor){&c, slice, arrow});
+    if (r == 0)
+        r = put_pauses(&c);
     json_end_array(&c.j);
     json_end_object(&c.j);
     buf_u8(&c.b, '\n');
@@ -134,7 +160,7 @@ static int export_chrome(const struct export_source *s, FILE *out, struct buf *w
 const struct export_format export_format_chrome = {
     .extension = ".json",
     .what = "threads for chrome://tracing and speedscope",
-    .holds = HOLDS_WAITS,
+    .holds = HOLDS_WAITS | HOLDS_PAUSES,
     .write = export_chrome,
     .threads = true,
 };

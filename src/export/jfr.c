@@ -36,7 +36,10 @@ struct selecting {
     struct cut_times times;      /* readings of CPU time */
     const struct rec_type *type; /* of the last event, with its kind */
     enum event_scope scope;      /* of this type */
-    /* HOLDS_...: there: what the recording has; chosen: what was chosen */
+    /*
+     * HOLDS_...: there: what the recording has; chosen: what was chosen. Without what every part of
+     * the same time has.
+     */
     unsigned kind, present, chosen;
     bool any; /* selected events that do not belong to every part */
 };
@@ -51,6 +54,21 @@ static bool stack_matches(const struct rec_stack *s, const char *pattern)
     return false;
 }
 
+/*
+ * Returns the scope of a type. What the JDK writes without a thread is about the VM as a whole,
+ * such as jdk.CPULoad and jdk.GCHeapSummary.
+ */
+static enum event_scope scope_of(const struct rec_type *type)
+{
+    const struct event_row *row = catalog_find(type->name);
+    if (row->type || strncmp(type->name, "jdk.", 4) != 0)
+        return row->scope;
+    for (uint32_t i = 0; i < type->n_fields; i++)
+        if (strcmp(type->fields[i].type->name, "java.lang.Thread") == 0)
+            return row->scope;
+    return SCOPE_VM;
+}
+
 static bool is_selected(const struct selecting *s, const struct rec_event *e)
 {
     const struct profile_filter *f = &s->source->filter;
@@ -60,7 +78,7 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
     bool of_thread = strcmp(s->type->name, "jvmscope.ThreadObject") == 0;
     if ((s->scope == SCOPE_STATE && !of_thread) || s->scope == SCOPE_OF_SUMS)
         return true;
-    if (s->scope == SCOPE_TIME)
+    if (s->scope == SCOPE_TIME || s->scope == SCOPE_VM)
         return true;
     if (f->thread) {
         const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
@@ -127,9 +145,9 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
         s->end_ns = MAX(s->end_ns, e.start_ns);
         if (s->type != e.object.type) {
             s->type = e.object.type;
-            const struct event_row *row = catalog_find(s->type->name);
-            s->scope = row->scope;
-            s->kind = s->scope == SCOPE_STATE ? 0 : row->holds & -row->holds;
+            unsigned holds = catalog_find(s->type->name)->holds;
+            s->scope = scope_of(s->type);
+            s->kind = s->scope == SCOPE_STATE || s->scope == SCOPE_TIME ? 0 : holds & -holds;
             /* These events repeat the counts of sites for other readers. */
             if (s->source->profile && s->source->profile->sites.len &&
                 strcmp(s->type->name, "jdk.ObjectAllocationSample") == 0)

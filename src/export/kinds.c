@@ -23,6 +23,7 @@ static const struct kind {
     {HOLDS_EXCEPTIONS, "the counts of exceptions", "trace --exceptions"},
     {HOLDS_COVERAGE, "coverage", "coverage"},
     {HOLDS_VM, "the VM's own activity", "vm"},
+    {HOLDS_PAUSES, "pauses for collections", "vm"},
 };
 
 void export_kind_names(struct buf *to, unsigned of)

@@ -2,7 +2,7 @@
 /*
  * Writes Perfetto's trace in protobuf, with its published field numbers (tests/data/perfetto.proto
  * has those used here): a track for each thread with its states as slices, a track for each lock
- * with its holders as slices, and flows for interactions.
+ * with its holders as slices, one for pauses, and flows for interactions.
  */
 #include "analysis/holds.h"
 #include "base/json.h"
@@ -16,7 +16,7 @@
 
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 
-/* uuids of the process, of threads, and then of locks */
+/* uuids of the process, of threads, then of locks, and then of pauses */
 enum { PROCESS_TRACK = 1, THREAD_TRACKS = 16 };
 
 struct perfetto {
@@ -194,6 +194,20 @@ static int put_locks(struct perfetto *p)
     return r;
 }
 
+/* Writes the track of the pauses, which stop all threads. Its uuid follows those of locks. */
+static int put_pauses(struct perfetto *p)
+{
+    uint64_t track = THREAD_TRACKS + p->t->n_threads + p->t->n_objects;
+    int r = p->t->n_pauses ? put_track(p, track, PROCESS_TRACK, SLICES_OF_PAUSES, 0) : 0;
+    for (size_t i = 0; r == 0 && i < p->t->n_pauses; i++) {
+        const struct tl_pause *one = &p->t->pauses[i];
+        r = put_event(p, one->start_ns, track, SLICE_BEGIN, tl_string(p->t, one->name), "pause");
+        if (r == 0)
+            r = put_event(p, one->end_ns, track, SLICE_END, NULL, NULL);
+    }
+    return r;
+}
+
 static int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
@@ -207,6 +221,8 @@ static int export_perfetto(const struct export_source *s, FILE *out, struct buf 
         r = thread_slices(t, &(struct slice_visitor){&p, slice, arrow});
     if (r == 0)
         r = put_locks(&p);
+    if (r == 0)
+        r = put_pauses(&p);
     buf_release(&p.packet);
     buf_release(&p.part);
     buf_release(&p.inner);
@@ -216,7 +232,7 @@ static int export_perfetto(const struct export_source *s, FILE *out, struct buf 
 const struct export_format export_format_perfetto = {
     .extension = ".pftrace",
     .what = "threads for Perfetto",
-    .holds = HOLDS_WAITS,
+    .holds = HOLDS_WAITS | HOLDS_PAUSES,
     .write = export_perfetto,
     .threads = true,
 };

@@ -5,6 +5,9 @@
 #include "base/buf.h"
 #include "timeline/timeline.h"
 
+/* The name of the row of pauses, where there are any. */
+#define SLICES_OF_PAUSES "pauses for collections"
+
 /*
  * The callbacks are not called in order of time overall. The slices of one thread are in order and
  * do not overlap.

@@ -12,6 +12,7 @@
 enum event_scope {
     SCOPE_SELECTION, /* by its time, its thread and its stack */
     SCOPE_STATE,     /* always: it describes the recording or a thread, and not a moment */
+    SCOPE_VM,        /* by its time alone: it is the VM's, whose threads no selection names */
     SCOPE_TIME,      /* by its time: it concerns all threads for as long as it lasted */
     SCOPE_THREAD,    /* a wait, which belongs to its thread for as long as it lasted */
     SCOPE_OPEN_WAIT, /* a wait that lasts until another event of the same wait has an end */
@@ -31,7 +32,8 @@ enum event_data {
     HOLDS_COVERAGE = 64,
     HOLDS_VM = 128,
     HOLDS_VM_TIME = 256, /* CPU time of threads that run no Java code, which have no samples */
-    HOLDS_ALL = 511
+    HOLDS_PAUSES = 512,  /* for collections, which stop all threads */
+    HOLDS_ALL = 1023
 };
 
 struct event_row {

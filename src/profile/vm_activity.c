@@ -229,6 +229,7 @@ int vm_activity_load(struct vm_activity *ret, const char *path,
     }
     recording_info(recording, &info);
     out.start_ns = info.start_ns;
+    r.part = info.part_of_time;
     error = recording_each(recording, activity_events, vm_activity_visit, &r);
     recording_info(recording, &info);
     out.end_ns = info.end_ns;

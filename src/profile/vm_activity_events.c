@@ -116,6 +116,8 @@ static bool in_window(const struct vm_activity *v, const struct vm_activity_filt
 
 static bool wanted(const struct activity_reading *r)
 {
+    if (r->part && r->e->start_ns < r->out->start_ns)
+        return false;
     return in_window(r->out, r->filter, r->e->start_ns);
 }
 

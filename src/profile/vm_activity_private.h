@@ -19,6 +19,7 @@ struct activity_reading {
     struct vm_activity *out;
     const struct vm_activity_filter *filter;
     const struct rec_event *e;
+    bool part; /* of the time of a recording, which may have events that began before it */
     struct map safepoints, collections; /* id to the place in parts + 1 */
     VEC(struct activity_part) parts;
     struct map deoptimizations; /* hash of method, reason and place to the place in the list + 1 */

@@ -4,6 +4,8 @@ lacks: a thread that was left out has no states, and nothing is traced from thre
 """
 import functools
 import json
+import re
+import subprocess
 
 import pytest
 
@@ -29,7 +31,7 @@ def recorded(version):
     return out
 
 
-def slices(path):
+def slices(path, category="state", time="name"):
     """The slices of the .json that `convert` writes of a recording, by thread."""
     out = path.with_suffix(".json")
     assert lab.jvmscope("convert", path, "-o", out).returncode == 0
@@ -37,8 +39,8 @@ def slices(path):
     names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
     found = {}
     for e in events:
-        if e["ph"] == "X":
-            found.setdefault(names[e["tid"]], []).append((e["name"], e["dur"]))
+        if e["ph"] == "X" and e["cat"] == category:
+            found.setdefault(names[e["tid"]], []).append((e[time], e["dur"]))
     return found
 
 
@@ -56,6 +58,110 @@ def waits(rows):
         else:
             took[-1] += us
     return took
+
+
+@functools.cache
+def recorded_collecting(version):
+    """Threads and the VM's own activity, with thirty collections and more."""
+    jdk, out = lab.Jdk(version), f"{lab.SCRATCH}/selected-collecting-{version}.jfr"
+    done = jdk.java(
+        "VmActivity",
+        "1",
+        jvm=["-Xmx100m", "-Xmn16m", jdk.agent(f"threads=y,events=y,format=r,file={out}")],
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def pauses(path):
+    """The pauses as .json and .pftrace have them, in nanoseconds."""
+    rows = slices(path, "pause").get("pauses for collections", [])
+    out = path.with_suffix(".pftrace")
+    assert lab.jvmscope("convert", path, "-o", out).returncode == 0
+    schema = f"--proto_path={lab.ROOT / 'tests' / 'data'}"
+    text = subprocess.run(
+        ["protoc", schema, "--decode=Trace", "perfetto.proto"],
+        input=out.read_bytes(),
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    track, times = re.search(r'uuid: (\d+)\s+name: "pauses for collections"', text), []
+    for packet in text.split("packet {")[1:] if track else ():
+        at = re.search(r"timestamp: (\d+)", packet)
+        if at and f"track_uuid: {track[1]}\n" in packet:
+            times.append(int(at[1]))
+    took = [end - start for start, end in zip(times[::2], times[1::2])]
+    assert took == [round(us * 1000) for _, us in rows]
+    return took
+
+
+def activity(path, *args):
+    return lab.read_json("vm", "--json", *args, path)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize(
+    "selection",
+    [("--thread", "main"), ("--class", "VmActivity"), ("--thread", "Signal Dispatcher")],
+)
+def test_a_part_has_what_the_vm_did(jdk, selection, tmp_path):
+    """A pause stops the selected threads as well, and nothing of the VM's activity is of a thread
+    that can be selected, so a part has all of it.
+    """
+    path, whole, part = (
+        recorded_collecting(jdk.version),
+        tmp_path / "whole.jfr",
+        tmp_path / "part.jfr",
+    )
+    assert lab.jvmscope("convert", path, "-o", whole).returncode == 0
+    done = lab.jvmscope("convert", *selection, path, "-o", part)
+    if "Signal Dispatcher" in selection and done.returncode:
+        # What the VM did is no reason to write a part without any event of the thread.
+        assert "the selection has no events" in done.stderr and not part.exists(), done
+        return
+    assert done.returncode == 0 and "the VM's own activity" not in done.stderr, done
+    expected, found = activity(whole), activity(part)
+    assert expected["collections"]["pauses"] >= 10
+    assert expected == found
+    took = pauses(whole)
+    assert len(took) >= 10 and pauses(part) == took
+
+
+@pytest.mark.jdks(17)
+def test_a_part_of_the_time_has_a_pause_that_began_before_it(jdk, tmp_path):
+    """It lasts into the part. `vm` counts pauses where they begin, with --from as in a part."""
+    path, whole, part = (
+        recorded_collecting(jdk.version),
+        tmp_path / "whole.jfr",
+        tmp_path / "part.jfr",
+    )
+    assert lab.jvmscope("convert", path, "-o", whole).returncode == 0
+    rows = slices(whole, "pause", "ts")["pauses for collections"]
+    at, us = max(rows[5:], key=lambda row: row[1])
+    middle = round((at + us / 2) * 1000)
+    assert lab.jvmscope("convert", "--from", f"{middle}ns", path, "-o", part).returncode == 0
+    later = [us for start, us in rows if start > at]
+    took = pauses(part)
+    assert took[0] == pytest.approx(us * 500, abs=1000) and len(took) == 1 + len(later)
+    vm = activity(path, "--from", f"{middle}ns")["collections"]
+    assert activity(part)["collections"]["pauses"] == vm["pauses"] == len(later)
+
+
+@pytest.mark.jdks(8, 17)
+def test_what_has_no_place_for_pauses_says_so(jdk, tmp_path):
+    """Also where pauses are all that is known of the VM."""
+    path = tmp_path / "threads.jfr"
+    done = jdk.java(
+        "SmallCollections", "20", jvm=[jdk.agent(f"threads=y,format=r,file={path}")], timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    for extension, lacks in ((".trcxml", True), (".json", False), (".pftrace", False)):
+        done = lab.jvmscope("convert", path, "-o", tmp_path / f"x{extension}")
+        note = "the output lacks pauses for collections, which .html, .jfr, .pftrace and .json hold"
+        assert done.returncode == 0 and (note in done.stderr) == lacks, done.stderr
+        assert "the VM's own activity" not in done.stderr
+    assert len(pauses(path)) == 20
 
 
 def refused(verb, path, why):
