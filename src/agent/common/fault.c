@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static struct {
     char name[16];
@@ -34,4 +35,12 @@ void fault_steps_of(const char *name)
 bool fault_here(void)
 {
     return counted && fault.left && --fault.left == 0;
+}
+
+void fault_stall(const char *name)
+{
+    if (fault_is_of(name))
+        nanosleep(&(struct timespec){.tv_sec = fault.left / 1000,
+                                     .tv_nsec = (long)(fault.left % 1000) * 1000000},
+                  NULL);
 }

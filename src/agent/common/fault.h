@@ -4,7 +4,8 @@
  * after all others, and the N-th step of its load and start fails. A step is a call of a function
  * that calls fault_here() first, which every function does that can fail because the VM or the
  * system refuses something. The name "session" stands for the steps that do not belong to a
- * capture.
+ * capture. With end:MS a thread that shuts the captures at the end of the recording's span stands
+ * still for MS milliseconds after it has read the clock.
  */
 #pragma once
 
@@ -21,3 +22,5 @@ void fault_steps_of(const char *name);
  * capture.
  */
 bool fault_here(void);
+/* Stands still for MS milliseconds if MS was demanded for NAME. */
+void fault_stall(const char *name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The work of the captures of a session, in turn: draining, flushing, saving and dumping. */
+#include "agent/common/fault.h"
 #include "agent/output/dictionary.h"
 #include "agent/output/recording.h"
 #include "agent/session/captures.h"
@@ -195,6 +196,19 @@ static void shut_captures(uint64_t end_ns)
             captures[i]->shut(end_ns);
 }
 
+/*
+ * Shuts the captures and returns the end of the span. It is read when they are shut: threads have
+ * recorded until then, and the calling thread may have lost its processor after it read the clock.
+ * Nothing that they have recorded is later.
+ */
+static uint64_t shut_now(void)
+{
+    uint64_t now = now_ns();
+    fault_stall("end");
+    shut_captures(now);
+    return now_ns();
+}
+
 void session_shut_overloaded(void)
 {
     bool overloaded = false;
@@ -202,7 +216,7 @@ void session_shut_overloaded(void)
         overloaded |= captures[i]->overloaded && captures[i]->overloaded();
     if (!overloaded || atomic_load(&shut_ns))
         return;
-    uint64_t now = now_ns();
+    uint64_t now = shut_now();
     atomic_store(&shut_ns, now);
     shut_captures(now);
 }
@@ -225,7 +239,7 @@ void session_watch_time(const struct session *s)
 static void end_span(struct session *s)
 {
     uint64_t shut = atomic_load(&shut_ns);
-    uint64_t now = shut ? shut : now_ns();
+    uint64_t now = shut ? shut : shut_now();
     shut_captures(now);
     if (changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, now);
