@@ -110,6 +110,31 @@ def test_waits_of_virtual_threads_are_in_monitor_time(jdk, tmp_path):
     check_monitor_time(jdk, "virtual", tmp_path)
 
 
+@pytest.mark.jdks(25, slow=(21, 27))
+def test_what_monitor_time_lacks_of_virtual_threads(jdk, tmp_path):
+    """The threads were blocked when the recording began, and are still when it ends."""
+    process = jdk.start_java(
+        "OpenBlocks",
+        *("virtual", 0, 0),
+        jvm=["-Djdk.virtualThreadScheduler.parallelism=6"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert process.stdout.readline() == "ready\n"
+        text = tmp_path / "o.hprof.txt"
+        began = time.monotonic()
+        done = lab.jvmscope("attach", "-t", "1s", "--monitors", "-o", text, process.pid)
+        most = 2000 * (time.monotonic() - began)
+        assert done.returncode == 0, done.stderr
+        lacks = re.search(r"MONITOR TIME lacks (\d+) ms of 2 threads", done.stderr)
+        assert lacks and 1900 <= int(lacks[1]) <= most, (most, done.stderr)
+        assert "may lack time of" not in done.stderr, done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.jdks(8, 25, slow=(11, 17, 21, 27))
 def test_waits_that_are_longer_than_a_recording_count(jdk, tmp_path):
     """They begin before it, and end after it."""
@@ -166,9 +191,12 @@ def re_entering(jdk, out, kind="platform"):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_a_thread_that_has_its_monitor_back_is_not_blocked_in_monitor_time(jdk, tmp_path):
+@pytest.mark.parametrize("kind", ["platform", "virtual"])
+def test_a_thread_that_has_its_monitor_back_is_not_blocked_in_monitor_time(jdk, kind, tmp_path):
     """No event of the VM shows that a thread has got its monitor back after Object.wait."""
-    printed, _ = re_entering(jdk, tmp_path / "o.hprof.txt")
+    if kind == "virtual" and int(jdk.version) < 21:
+        pytest.skip("has no virtual threads")
+    printed, _ = re_entering(jdk, tmp_path / "o.hprof.txt", kind)
     assert "MONITOR TIME lacks" not in printed, printed
 
 
