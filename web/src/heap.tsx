@@ -317,7 +317,7 @@ function Classes(p: {
     () =>
       (answer?.classes ?? []).map((c, key) => ({
         key,
-        cells: [c.class, c.objects, c.shallow, c.retained ?? 0],
+        cells: [c.class, c.objects, c.shallow, c.retained ?? 0, c.ofName],
       })),
     [answer],
   );
@@ -350,7 +350,7 @@ function Classes(p: {
               `${p.name}-classes.csv`,
               "text/csv",
               table(
-                ["class", "objects", "shallow", "retained"],
+                ["class", "objects", "shallow", "retained", "classes"],
                 shown.map((r) => r.cells),
               ),
             )
@@ -380,7 +380,13 @@ function Classes(p: {
           { title: "Count", numeric: true, format: count },
           { title: "Shallow", ...size },
           { title: "Retained", ...size },
-        ]}
+          {
+            title: "Classes",
+            numeric: true,
+            minor: true,
+            format: count,
+          },
+        ].slice(0, rows.some((r) => Number(r.cells[4]) > 1) ? 5 : 4)}
       />
     </>
   );

@@ -40,6 +40,7 @@ export interface ClassRow {
   objects: number;
   shallow: number;
   retained: number | null;
+  ofName: number; // classes that the row is the sum of
 }
 
 export interface Inspected {

@@ -19,6 +19,12 @@ static const struct arg_set histogram_set = {"What is counted", histogram_args};
 static const struct arg_set *const heap_histogram_sets[] = {
     &histogram_set, &heap_common_set, &heap_retained_set, &heap_index_set, NULL};
 
+/* A row; comparisons see the class alone. */
+struct row {
+    struct heap_class sum;
+    uint64_t classes; /* of which it is the sum */
+};
+
 static int by_retained(const void *a, const void *b)
 {
     const struct heap_class *x = a, *y = b;
@@ -51,7 +57,7 @@ static int by_bytes(const void *a, const void *b)
  * Lists the classes that have instances. Classes with the same name that the VM generated, for the
  * lambdas of one class for instance, share a row.
  */
-static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
+static int64_t rows_of(const struct heap_dump *d, struct row *rows)
 {
     /* by the address of the name, because the dump has each name once */
     _cleanup_(map_release) struct map made = {0};
@@ -65,11 +71,12 @@ static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
         if (c->made && !at)
             return -ENOMEM;
         if (added) {
-            rows[n++] = *c;
+            rows[n++] = (struct row){*c, 1};
         } else {
-            rows[*at].objects += c->objects;
-            rows[*at].bytes += c->bytes;
-            rows[*at].retained += c->retained;
+            rows[*at].sum.objects += c->objects;
+            rows[*at].sum.bytes += c->bytes;
+            rows[*at].sum.retained += c->retained;
+            rows[*at].classes++;
         }
     }
     return n;
@@ -78,17 +85,17 @@ static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
 void heap_histogram_table(struct answer *a, const struct heap_dump *d, const char *sort,
                           uint64_t limit, bool retained, const char *title)
 {
-    static const struct answer_column columns[] = {{"class", "class", ANSWER_TEXT, true},
-                                                   {"objects", "objects", ANSWER_COUNT},
-                                                   {"shallow", "shallow", ANSWER_BYTES},
-                                                   {"retained", "retained", ANSWER_BYTES}};
-    struct heap_class *sorted = malloc((d->classes.len + 1) * sizeof(*sorted));
-    answer_table(a, "classes", title, columns, ARRAY_SIZE(columns));
-    if (!sorted) {
-        a->error = -ENOMEM;
-        return;
+#define COLUMNS(classes)                                                                  \
+    {                                                                                     \
+        {"class", "class", ANSWER_TEXT, true}, {"objects", "objects", ANSWER_COUNT},      \
+            {"shallow", "shallow", ANSWER_BYTES}, {"retained", "retained", ANSWER_BYTES}, \
+        {                                                                                 \
+            "ofName", classes, ANSWER_COUNT                                               \
+        }                                                                                 \
     }
-    int64_t n = rows_of(d, sorted);
+    static const struct answer_column one[] = COLUMNS(NULL), several[] = COLUMNS("classes");
+    struct row *sorted = malloc((d->classes.len + 1) * sizeof(*sorted));
+    int64_t n = sorted ? rows_of(d, sorted) : -ENOMEM;
     if (n < 0)
         a->error = (int)n;
     char order = sort ? sort[0] : 's';
@@ -97,16 +104,26 @@ void heap_histogram_table(struct answer *a, const struct heap_dump *d, const cha
           : order == 'o' ? by_objects
           : order == 'c' ? by_name
                          : by_bytes);
-    for (int64_t i = 0; i < (int64_t)MIN((uint64_t)MAX(n, 0), limit); i++) {
-        answer_text(a, sorted[i].name);
-        answer_number(a, sorted[i].objects);
-        answer_number(a, sorted[i].bytes);
+    int64_t shown = (int64_t)MIN((uint64_t)MAX(n, 0), limit);
+    bool shared = false;
+    for (int64_t i = 0; i < shown; i++)
+        shared = shared || sorted[i].classes > 1;
+    answer_table(a, "classes", title, shared ? several : one, ARRAY_SIZE(one));
+    for (int64_t i = 0; i < shown; i++) {
+        answer_text(a, sorted[i].sum.name);
+        answer_number(a, sorted[i].sum.objects);
+        answer_number(a, sorted[i].sum.bytes);
         if (retained)
-            answer_number(a, sorted[i].retained);
+            answer_number(a, sorted[i].sum.retained);
         else
             answer_null(a);
+        answer_number(a, sorted[i].classes);
     }
     answer_left(a, (uint64_t)MAX(n, 0), limit);
+    if (shared)
+        answer_note(a, "A row of several classes: the VM made these, for the lambdas of one class "
+                       "for instance, and a heap dump has no other name for them; `jvmscope heap "
+                       "query FILE \"SELECT id, name, objects FROM classes\"` lists each.");
     free(sorted);
 }
 

@@ -576,9 +576,32 @@ def test_classes_that_the_vm_generates_are_not_of_several_loaders(jdk, tmp_path)
         assert heap("classes", dump)["duplicates"] == []
         if jdk.version == 8:
             forms = ask(dump, "SELECT count(*) n FROM classes WHERE name LIKE '%LambdaForm$DMH'")
-            assert forms["rows"][0][0] > 1, forms
+            assert forms[0][0] > 1, forms
         notes = heap("paths", dump, "Generated$Item").get("notes", [])
         assert [n.removeprefix("Branches of ") for n in notes if "Branches" in n] == left, notes
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_row_of_several_classes_says_so(jdk, tmp_path):
+    """The lambdas of one class have one name in a dump, and one row: three objects, not of one
+    class.
+    """
+    (tmp_path / "Generated.java").write_text(GENERATED)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Generated.java").returncode == 0
+    with Program(jdk, "java", "-Xmx64m", "-cp", tmp_path, "Generated") as p:
+        dump = take(p, tmp_path / "g.hprof")
+    answer = heap("histogram", dump, "-n", 10**6)
+    rows = {c["class"]: c for c in answer["classes"]}
+    assert (rows["Generated$$Lambda"]["objects"], rows["Generated$$Lambda"]["ofName"]) == (3, 3)
+    assert rows["Generated$Item"]["ofName"] == 1
+    (note,) = [n for n in answer["notes"] if n.startswith("A row of several classes")]
+    each = ask(dump, re.search('"(SELECT id, .*)"', note)[1])
+    ids = {row[0] for row in each if row[1] == "Generated$$Lambda"}
+    assert len(ids) == 3 and all(row[2] == 1 for row in each if row[0] in ids), each
+    text = lab.output("heap", "histogram", dump, "-n", 10**6)
+    assert re.search(r"objects +shallow.* classes +class\n", text), text
+    assert re.search(r"(?m)^ +3 .* 3 +Generated\$\$Lambda$", text), text
+    assert "A row of several classes" in text
 
 
 @pytest.mark.jdks(8, 17)
