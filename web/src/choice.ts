@@ -2,7 +2,7 @@
 // The choice of requests in their heat map and table, which the profile and the threads follow:
 // what was chosen, and the part of their data that belongs to it.
 import { Bytes, Cells, Metric, MetricJson, PageJson, Varints, without } from "./data";
-import { duration } from "./format";
+import { clock, duration } from "./format";
 import type { OneRequest, RequestsJson } from "./requestdata";
 
 /** Columns and rows of the heat map, both ends inclusive. */
@@ -14,7 +14,9 @@ export interface Box {
 }
 
 /** How many requests began in each column of time and took as long as each row stands for. */
-export type Heat = Pick<RequestsJson, "heat" | "columns" | "rows" | "rows_of_ten" | "end_ns">;
+export type Heat = Pick<RequestsJson, "heat" | "columns" | "rows" | "rows_of_ten" | "end_ns"> & {
+  start_s?: number; // of the first column, since 1970, where times of day are shown
+};
 
 export const leastOf = (row: number, ofTen: number) => 1000 * 10 ** (row / ofTen);
 
@@ -30,8 +32,14 @@ export const readBox = (text: string): Box | null => {
     : null;
 };
 
+/** The time at a share of the heat map's width. */
+export const timeAt = (json: Heat, share: number) =>
+  json.start_s === undefined
+    ? duration(share * json.end_ns)
+    : clock(json.start_s + (share * json.end_ns) / 1e9, json.end_ns / 1e9);
+
 export const axis = (json: Heat, b: Box) =>
-  `${duration((b.c0 / json.columns) * json.end_ns)} to ${duration(((b.c1 + 1) / json.columns) * json.end_ns)}, ${duration(leastOf(b.r0, json.rows_of_ten))} to ${duration(leastOf(b.r1 + 1, json.rows_of_ten))}`;
+  `${timeAt(json, b.c0 / json.columns)} to ${timeAt(json, (b.c1 + 1) / json.columns)}${json.start_s === undefined ? "" : " UTC"}, ${duration(leastOf(b.r0, json.rows_of_ten))} to ${duration(leastOf(b.r1 + 1, json.rows_of_ten))}`;
 
 /** Requests of a name (-1: of all) in a part of the heat map (null: all of it). */
 export interface Choice {

@@ -104,3 +104,10 @@ export const short = (label: string) => {
   const { cls, name } = split(label);
   return cls ? `${cls}.${name}` : name;
 };
+
+/** A time of day (UTC) of a span of so many seconds, with the date if the span is longer than a day. */
+export function clock(seconds: number, span: number): string {
+  const text = new Date(Math.round(seconds) * 1000).toISOString();
+  if (span > 86400) return text.slice(5, 16).replace("T", " ");
+  return text.slice(11, span > 7200 ? 16 : 19);
+}

@@ -2,7 +2,7 @@
 // The heat map of requests: how many began in each column of time and took as long as each row
 // stands for. Also for the requests of a fleet.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { axis, type Box, type Heat, leastOf } from "./choice";
+import { axis, type Box, type Heat, leastOf, timeAt } from "./choice";
 import { duration, plural } from "./format";
 import { ink } from "./palette";
 import { useSize } from "./size";
@@ -83,7 +83,7 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
     for (let i = 0; i <= steps; i++) {
       ctx.textAlign = i === 0 ? "left" : i === steps ? "right" : "center";
       ctx.fillText(
-        i ? duration((i / steps) * json.end_ns) : "0",
+        i || json.start_s !== undefined ? timeAt(json, i / steps) : "0",
         LEFT + (i / steps) * (width - LEFT),
         height - BOTTOM / 2,
       );

@@ -10,6 +10,7 @@ export interface Column {
   format?: (v: number) => string;
   minor?: boolean; // left out where there is little room
   name?: boolean; // takes the room that the others leave, and is cut before a number is
+  words?: boolean; // may take two lines
   code?: Code; // names whose ends stay where there is little room
 }
 

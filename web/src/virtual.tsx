@@ -21,8 +21,15 @@ interface Props {
   empty?: string;
 }
 
-export const cellClass = (c: { numeric?: boolean; minor?: boolean; name?: boolean }) =>
-  [c.numeric && "n", c.minor && "minor", c.name && "name"].filter(Boolean).join(" ");
+export const cellClass = (c: {
+  numeric?: boolean;
+  minor?: boolean;
+  name?: boolean;
+  words?: boolean;
+}) =>
+  [c.numeric && "n", c.minor && "minor", c.name && "name", c.words && "words"]
+    .filter(Boolean)
+    .join(" ");
 
 export function VirtualTable(p: Props) {
   const box = useRef<HTMLDivElement>(null);

@@ -6,6 +6,7 @@ import { isDark, setTheme } from "../theme";
 import { metrics, ServiceRow, useAnswer } from "./ask";
 import { DifferenceView } from "./difference";
 import { FindingsView } from "./findings";
+import { Help } from "./help";
 import { MethodView } from "./method";
 import { ViewProps } from "./parts";
 import { ProfileView } from "./profile";
@@ -48,6 +49,20 @@ export function Fleet() {
     const isStep = old.view !== state.view || old.service !== state.service;
     history[isStep ? "pushState" : "replaceState"](null, "", `#${hash}`);
   }, [state]);
+  const [help, setHelp] = useState(false);
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      const isTyping =
+        e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
+      if (isTyping || e.ctrlKey || e.metaKey || e.altKey) return;
+      if (e.key === "?") setHelp(true);
+      else if (e.key === "d") setTheme(isDark() ? "light" : "dark");
+      else return;
+      e.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
   const services = useAnswer<{ services: ServiceRow[] }>("services", {});
   const known = services.data?.services ?? [];
   const view = { state, change, known };
@@ -73,10 +88,13 @@ export function Fleet() {
         <button
           class="icon"
           aria-label="Light or dark"
-          title="Light or dark"
+          title="Light or dark (d)"
           onClick={() => setTheme(isDark() ? "light" : "dark")}
         >
           ◐
+        </button>
+        <button class="icon" onClick={() => setHelp(true)} aria-label="Help" title="Help (?)">
+          ?
         </button>
       </header>
       <Choice {...view} />
@@ -97,6 +115,7 @@ export function Fleet() {
       {state.view === "vm" && <VmView {...view} />}
       {state.view === "findings" && <FindingsView {...view} />}
       {state.view === "method" && <MethodView {...view} />}
+      {help && <Help view={state.view} onClose={() => setHelp(false)} />}
     </>
   );
 }

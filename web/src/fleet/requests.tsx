@@ -48,6 +48,7 @@ function useHeat(
     rows: ROWS,
     rows_of_ten: OF_TEN,
     end_ns: columns * step * 1e9,
+    start_s: first,
     requests: 0,
     done: false,
   };
@@ -207,8 +208,8 @@ export function RequestsView({ state, change, known }: ViewProps) {
           { title: "p99", ...rank },
           { title: "p99.9", ...rank, minor: true },
           { title: "Max", ...time },
-          { title: "Largest cause" },
-          { title: "Why slow" },
+          { title: "Largest cause", words: true },
+          { title: "Why slow", words: true },
         ]}
       />
       <Slowest rows={data.slowest.filter((r) => !state.request || r.request === state.request)} />
