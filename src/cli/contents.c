@@ -30,7 +30,8 @@ static const struct asked {
     {"cpu",
      "samples",
      {"jdk.ExecutionSample", "jdk.NativeMethodSample", "jvmscope.UnattributedSample"},
-     {"holds no samples", "no thread used enough CPU time"}},
+     {"holds no samples", "no thread used enough CPU time; --threads or "
+                          "--cpu=wall shows what they wait for"}},
     {"cpu",
      "wall",
      {"jvmscope.WallSample", "jvmscope.UnattributedSample"},

@@ -35,11 +35,32 @@ static bool has_rows(const struct losses *l, const char *capture)
     return false;
 }
 
+/*
+ * Returns false if an earlier row is of the same kind as this one. Otherwise *ret is the amount of
+ * all rows of this kind.
+ */
+static bool is_first_of_kind(const struct losses *l, size_t at, uint64_t *ret)
+{
+    const struct loss *row = &l->rows.data[at];
+    *ret = 0;
+    for (size_t i = 0; i < l->rows.len; i++) {
+        const struct loss *other = &l->rows.data[i];
+        if (loss_is_held(l, other) || strcmp(other->capture, row->capture) != 0 ||
+            strcmp(other->what, row->what) != 0)
+            continue;
+        if (i < at)
+            return false;
+        *ret += other->amount;
+    }
+    return true;
+}
+
 /* known: what the output has stated already, or NULL */
 static void report(const char *path, const struct losses *l, const char *const *captures,
                    const char *known)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096), others = BUF(4096);
+    uint64_t amount;
     if (*l->damage)
         complain(path, "only part of it could be read", l->damage);
     for (size_t i = 0; i < l->rows.len; i++) {
@@ -50,8 +71,8 @@ static void report(const char *path, const struct losses *l, const char *const *
         loss_sentence(l, row, &text);
         if (losses_concern(captures, row->capture))
             complain(path, buf_str(&text), NULL);
-        else
-            put_other(&others, row->capture, row->amount, row->what);
+        else if (is_first_of_kind(l, i, &amount))
+            put_other(&others, row->capture, amount, row->what);
     }
     for (size_t i = 0; i < l->early.len; i++) {
         buf_clear(&text);

@@ -348,7 +348,7 @@ static int print_report(const struct report *o, const struct selection *s, const
     /* If every call was counted, a table of calls ranks the methods. */
     if (metric != PROFILE_EXACT || !p->calls.len)
         print_methods(&v, ranks, n, o->limit);
-    r = report_exact_print(p, &s->filter, o->limit);
+    r = report_exact_print(p, &s->filter, s->metric ? (int)metric : -1, o->limit);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     r = tree_end(&made);

@@ -9,10 +9,12 @@
 /* ---- report_times.c */
 
 /*
- * Prints the tables of exact calls and allocation sites for people, each with at most `limit` rows;
- * omits those for which the profile has no data. Returns 0 or -ENOMEM.
+ * Prints the tables of exact calls and allocation sites for people, each with a title and at most
+ * `limit` rows; omits those for which the profile has no data. only: the metric that was asked for,
+ * whose table is then the only one, or -1. Returns 0 or -ENOMEM.
  */
-int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit);
+int report_exact_print(const struct profile *p, const struct profile_filter *filter, int only,
+                       size_t limit);
 /* Writes the member "times", the exact calls, of the open object. Returns 0 or -ENOMEM. */
 int report_times_json(struct json *j, const struct profile *p, const struct profile_filter *filter);
 

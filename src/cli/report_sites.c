@@ -126,7 +126,8 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
 static void print_sites(const struct profile *p, const uint32_t *order, size_t n, size_t limit)
 {
     size_t unknown = 0;
-    printf("\n  live bytes          +-     objects   allocated     objects  class and site\n");
+    puts("\n Allocation sites\n"
+         "  live bytes          +-     objects   allocated     objects  class and site");
     for (size_t i = 0; i < MIN(n, limit); i++) {
         const struct profile_site *s = &p->sites.data[order[i]];
         struct buf frame = BUF(65536);

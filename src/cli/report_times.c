@@ -259,7 +259,7 @@ static void print_left(const struct profile *p)
  */
 static void print_rounded_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
-    printf("\n       calls        self       total  method\n");
+    puts("       calls        self       total  method");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
         const struct times_row *row = &t->rows.data[i];
         char self[32], total[32];
@@ -275,6 +275,7 @@ static void print_rounded_times(const struct times_table *t, const struct profil
 
 static void print_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
+    puts("\n Counted calls");
     if (p->times_rounded) {
         print_rounded_times(t, p, limit);
         return;
@@ -293,7 +294,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
                 "some of it\n",
                 format_duration(cost, (uint64_t)t->sum.exact_ns));
     }
-    printf("\n       calls        self         raw       total    a call  %s method\n",
+    printf("       calls        self         raw       total    a call  %s method\n",
            t->timed_by_readings ? "   95 % interval   " : "   slowest");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
         const struct times_row *row = &t->rows.data[i];
@@ -419,17 +420,20 @@ static void json_times(struct json *j, const struct times_table *t, const struct
     json_end_object(j);
 }
 
-int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit)
+int report_exact_print(const struct profile *p, const struct profile_filter *filter, int only,
+                       size_t limit)
 {
     int r = 0;
-    if (p->calls.len && !reading_whole_only(filter, p, PROFILE_EXACT)) {
+    bool calls = p->calls.len && !reading_whole_only(filter, p, PROFILE_EXACT);
+    if (calls && (only < 0 || only == PROFILE_EXACT)) {
         struct times_table t = {0};
         r = times_table(&t, p, filter);
         if (r == 0)
             print_times(&t, p, limit);
         times_release(&t);
     }
-    bool sites = p->sites.len && !reading_whole_only(filter, p, PROFILE_ALLOCATION);
+    bool sites = p->sites.len && !reading_whole_only(filter, p, PROFILE_ALLOCATION) &&
+                 (only < 0 || only == PROFILE_ALLOCATION);
     return r == 0 && sites ? report_sites_print(p, filter, limit) : r;
 }
 

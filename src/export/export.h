@@ -44,7 +44,8 @@ struct export_format {
     bool one_metric;       /* holds samples of one metric only */
     /* enum event_data: the kinds of data that it can contain; the others are left out */
     unsigned holds;
-    unsigned follows; /* enum export_selection: what can select a part of it */
+    unsigned holds_partly; /* the kinds among the others of which it contains something */
+    unsigned follows;      /* enum export_selection: what can select a part of it */
     /*
      * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
      * The caller checks for stdio errors.

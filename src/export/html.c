@@ -34,6 +34,7 @@ const struct export_format export_format_html = {
     .what = "flame graph and table, one file that works offline",
     .any = true,
     .holds = HOLDS_ALL & ~(HOLDS_EXCEPTIONS | HOLDS_VM),
+    .holds_partly = HOLDS_VM, /* collections and safepoints */
     .follows = FOLLOWS_SAMPLES,
     .write = export_html,
     .detail = LOAD_CELLS,

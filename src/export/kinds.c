@@ -88,9 +88,9 @@ unsigned export_put_holders(struct buf *to, enum event_data kind)
     return n;
 }
 
-static void put_sentence(struct buf *to, const struct kind *k)
+static void put_sentence(struct buf *to, const struct kind *k, bool partly)
 {
-    buf_printf(to, "the output lacks %s, which ", k->name);
+    buf_printf(to, "the output lacks %s%s, which ", partly ? "most of " : "", k->name);
     if (export_put_holders(to, k->kind) == 1)
         buf_printf(to, " and jvmscope %s shows", k->command);
 }
@@ -107,7 +107,7 @@ void export_each_left_out(const struct export_format *format, const char *path,
         _cleanup_(buf_release) struct buf text = BUF(4096);
         if (!(present & kinds[i].kind))
             continue;
-        put_sentence(&text, &kinds[i]);
+        put_sentence(&text, &kinds[i], format->holds_partly & kinds[i].kind);
         f(context, buf_str(&text));
     }
 }

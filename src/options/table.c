@@ -91,7 +91,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                         .gives = GIVES_EVENTS, .shown_by = "trace --exceptions", .always_refuses = "counts"},
     [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "the VM's own activity: collections, safepoints, compilations, threads, classes",
                     .default_value = "n", .bare = "y",
-                    .gives = GIVES_EVENTS, .shown_by = "trace", .always_value = "y"},
+                    .gives = GIVES_EVENTS, .shown_by = "vm", .always_value = "y"},
     [OPT_JFR] = {"jfr", "--jfr", 0, OPTION_TEXT, "<settings>", "also record with the VM's own Flight Recorder; settings: default, profile or a file.jfc",
                  .bare = "default",
                  .gives = GIVES_EVENTS | GIVES_PAGE, .always_refuses = "*"},

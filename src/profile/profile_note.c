@@ -178,15 +178,14 @@ static void note_sites(const struct profile_view *v, struct note *n)
                    100 * (double)estimated / (double)v->weight);
     note_explain(n);
     if (estimated)
-        buf_printf(n->to, "%s, %s, is estimated from samples", uncounted,
+        buf_printf(n->to, "%s, %s, is estimated from samples, and ", uncounted,
                    format_size(size, estimated));
     else if (missing)
-        buf_printf(n->to, "%s, such as the stack traces of exceptions, is not included", uncounted);
+        buf_printf(n->to, "%s, such as the stack traces of exceptions, is left out, but ",
+                   uncounted);
     /* Probes make objects escape that the JIT would otherwise keep off the heap. */
-    buf_printf(n->to,
-               "%sshort-lived objects are included that the JIT does not allocate when "
-               "nothing counts them",
-               estimated || missing ? ", " : "");
+    buf_string(n->to, "short-lived objects are included that the JIT does not allocate when "
+                      "nothing counts them");
     if (shares)
         buf_printf(n->to,
                    ", and where several stacks lead to a place, the share of each of them in its "

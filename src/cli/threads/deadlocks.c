@@ -32,8 +32,11 @@ static void print_none(const struct unjudged *u)
                (unsigned long long)u->waiting);
 }
 
-/* Reports what else may be deadlocked besides what was found. */
-static void print_unjudged(const struct unjudged *u)
+/*
+ * Reports what else may be deadlocked. of_locks: a deadlock with locks of java.util.concurrent was
+ * found, whose owners were recorded because it existed when the recording began.
+ */
+static void print_unjudged(const struct unjudged *u, bool of_locks)
 {
     if (u->monitors)
         printf("%s %s for monitors whose owners are unknown, so deadlocks of these are not found "
@@ -41,23 +44,34 @@ static void print_unjudged(const struct unjudged *u)
                COUNT_TEXT(u->monitors, "threads"), u->monitors == 1 ? "waits" : "wait");
     if (!u->locks)
         return;
-    fputs("not examined: deadlocks with locks of java.util.concurrent, whose owners are recorded "
-          "with --deadlocks",
-          stdout);
+    printf("not examined: %sdeadlocks with locks of java.util.concurrent, whose owners are "
+           "recorded with --deadlocks",
+           of_locks ? "later " : "");
     if (u->waiting)
         printf("; threads that wait for one: %llu", (unsigned long long)u->waiting);
     putchar('\n');
 }
 
-static void print_rest(bool looked, const struct unjudged *u, bool found)
+static void print_rest(bool looked, const struct unjudged *u, bool found, bool of_locks)
 {
     if (!looked && !found)
         puts("not known: this recording does not show who owns locks "
              "(record with --threads or --deadlocks)");
     else if (found || u->monitors)
-        print_unjudged(u);
+        print_unjudged(u, of_locks);
     else
         print_none(u);
+}
+
+/* Returns whether a thread of a deadlock waits for a lock of java.util.concurrent. */
+static bool is_of_locks(const struct timeline *t, const struct deadlock *d)
+{
+    for (size_t i = 0; i < d->waits.len; i++) {
+        uint32_t object = tl_context_of(t, d->waits.data[i])->object;
+        if (object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK)
+            return true;
+    }
+    return false;
 }
 
 int threads_deadlocks(struct thread_view *v)
@@ -81,14 +95,19 @@ int threads_deadlocks(struct thread_view *v)
     json_key_u64(&j, "owner_unknown", u.monitors);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any || v->t->cut_at, &j);
     json_key_array(&j, "deadlocks");
+    bool of_locks = false;
     for (size_t i = 0; i < d.list.len; i++) {
         char at[24];
+        bool before = d.list.data[i].formed_ns == 0 && v->t->began_before;
+        of_locks |= is_of_locks(v->t, &d.list.data[i]);
         json_begin_object(&j);
         json_key_u64(&j, "formed_ns", d.list.data[i].formed_ns);
+        json_key_bool(&j, "formed_before", before);
         json_key_array(&j, "cycle");
         if (!v->options->json)
-            printf("deadlock of %zu threads, formed at %s:\n", d.list.data[i].waits.len,
-                   format_duration(at, d.list.data[i].formed_ns));
+            printf("deadlock of %zu threads, formed %s%s:\n", d.list.data[i].waits.len,
+                   before ? "before the recording began" : "at ",
+                   before ? "" : format_duration(at, d.list.data[i].formed_ns));
         for (size_t k = 0; k < d.list.data[i].waits.len; k++) {
             uint32_t node = d.list.data[i].waits.data[k];
             const struct tl_context *c = tl_context_of(v->t, node);
@@ -119,7 +138,7 @@ int threads_deadlocks(struct thread_view *v)
     json_end_array(&j);
     json_end_object(&j);
     if (!v->options->json)
-        print_rest(looked, &u, d.list.len > 0);
+        print_rest(looked, &u, d.list.len > 0, of_locks);
     deadlocks_release(&d);
     return v->options->json ? threads_json_print(&b) : 0;
 }

@@ -170,17 +170,21 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
     if (samples->idle_ns)
         printf(" %6.2f %%  %10s  idle: the thread had nothing to do (--idle shows where)\n",
                share(samples->idle_ns, p->length), format_duration(d, samples->idle_ns));
-    if (locks->rows.len)
-        printf("\n   of path        time  sections  lock\n");
-    for (size_t i = 0; i < MIN(locks->rows.len, limit); i++) {
+    thread_view_print_unended(v, p);
+    size_t held = 0;
+    for (size_t i = 0; i < locks->rows.len; i++) {
         const struct tl_share *row = &locks->rows.data[i];
+        if ((!row->ns && !row->holds_on_path) || held++ >= limit)
+            continue;
+        if (held == 1)
+            printf("\n   of path        time  sections  lock\n");
         printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length),
                format_duration(d, row->ns), row->holds_on_path, tl_string(t, row->class),
                row->inferred ? " (inferred)"
                : row->exact  ? " (exact)"
                              : "");
     }
-    print_left_out(locks->rows.len, limit, "locks");
+    print_left_out(held, limit, "locks");
     thread_view_print_unknown(v, unknown);
     path_method_rows(p, samples, limit);
     int wide = segment_state_width(p, samples, limit);

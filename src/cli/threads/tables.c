@@ -284,7 +284,8 @@ static void print_causes(const struct thread_view *v, const struct monitor_stats
     const struct thread_options *o = v->options;
     bool part = o->thread || o->class_name || o->from_ns || o->to_ns || o->min_ns || o->times;
     if (!s->intervals) {
-        puts(part ? "no wait that is selected took 1 ms or more" : "no wait took 1 ms or more");
+        puts(part ? "no wait that is selected, of 1 ms or more, has ended"
+                  : "no wait of 1 ms or more has ended");
         return;
     }
     printf("%s of 1 ms or more; what ended them is known of ", COUNT_TEXT(s->intervals, "waits"));

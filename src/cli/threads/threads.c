@@ -271,6 +271,20 @@ void threads_json_part(struct json *j, const struct timeline *t)
                                                       : NULL);
 }
 
+void thread_view_print_unended(const struct thread_view *v, const struct critical_path *p)
+{
+    const struct path_segment *last =
+        p->segments.len ? &p->segments.data[p->segments.len - 1] : NULL;
+    if (!last || (last->state != PATH_LOCK && last->state != PATH_REACQUIRE))
+        return;
+    const struct timeline *t = v->t;
+    uint32_t n = t->threads[last->thread].last;
+    bool dead = n != TL_NONE && tl_node(t, n).kind == TL_DEADLOCK;
+    printf(" the path ends with a wait of %s for a lock, which had not ended%s\n",
+           tl_thread_name(t, last->thread),
+           dead ? ": a deadlock (jvmscope threads deadlocks)" : "");
+}
+
 int thread_view_no_path(const struct thread_view *v, const char *what, int r)
 {
     if (r == -ENODATA)

@@ -56,6 +56,8 @@ typedef bool thread_checks(const struct timeline *t, const struct path_options *
  * prefers one of this exact name, and then the one that ends last.
  */
 void thread_view_select_end(struct thread_view *v);
+/* Prints that a critical path ends with a wait for a lock that did not end, if it does. */
+void thread_view_print_unended(const struct thread_view *v, const struct critical_path *p);
 /*
  * Complains that no critical path can be shown or replayed (`what`). r: the negative errno for
  * which it could not be computed. Returns the exit status.

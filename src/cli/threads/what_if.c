@@ -235,7 +235,8 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
     if (!v->options->json)
         thread_view_print_unknown(v, unknown);
     if (!n && !v->options->json)
-        puts("no lock is on the critical path: --method PATTERN answers for methods that wait");
+        puts("no thread holds a lock on the critical path: --method PATTERN answers for methods "
+             "that wait");
 }
 
 /*
@@ -277,6 +278,8 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     json_begin_array(&j);
     if (r == 0)
         show_gains(v, factor, gains.data, gains.len, left, &unknown, &j);
+    if (r == 0 && !v->options->json)
+        thread_view_print_unended(v, &p);
     json_end_array(&j);
     vec_release(&gains);
     vec_release(&unknown.rows);

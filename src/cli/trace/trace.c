@@ -16,6 +16,7 @@
 #include "cli/trace/moments.h"
 #include "cli/trace/timings.h"
 #include "jfr/reader.h"
+#include "options/options.h"
 #include "options/signature.h"
 #include "options/trace_request.h"
 
@@ -364,9 +365,12 @@ static int print_all(struct recording *r, const char *path, const struct trace_o
 static int print_empty(const char *path)
 {
     static const char *const options[] = {"trace", "log", "watch", NULL};
-    return contents_complain(path, options, "holds no calls",
-                             "record them with --trace, --log, --watch, --events or "
-                             "--exceptions=stacks");
+    bool events = contents_requested(path, OPT_EVENTS);
+    return contents_complain(
+        path, options,
+        events ? "holds no calls and no events of threads or classes" : "holds no calls",
+        events ? "jvmscope vm shows what else --events recorded"
+               : "record them with --trace, --log, --watch, --events or --exceptions=stacks");
 }
 
 static int show_file(const char *path, struct trace_options *o)

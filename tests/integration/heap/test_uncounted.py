@@ -47,7 +47,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
     assert "java.lang.Throwable.fillInStackTrace" in marked
     share = re.match(
-        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, {JIT}, and where several",
+        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and {JIT}, and where several",
         found["note"],
     )
     # The VM itself allocates more than the traces.
@@ -81,7 +81,7 @@ def test_what_is_missing_is_reported(jdk, tmp_path):
         found = lab.read_json("report", "--json", out)["allocations"]
         assert found["total"] < truth / 2 and not backtraces(found)
         assert found["note"].startswith(
-            f"counted: {CODE}, such as the stack traces of exceptions, is not included, {JIT}"
+            f"counted: {CODE}, such as the stack traces of exceptions, is left out, but {JIT}"
         ), found["note"]
         assert not [m for m in found["methods"] if m.get("estimated")]
         assert found["note"] in lab.jvmscope("report", out, check=True).stdout

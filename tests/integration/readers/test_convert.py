@@ -462,7 +462,11 @@ KINDS = {
     "traced calls and log records, which .html and .jfr hold": (".html", ".jfr"),
     "the counts of exceptions, which .jfr holds and jvmscope trace --exceptions shows": (".jfr",),
     "coverage, which .html and .jfr hold": (".html", ".jfr"),
-    "the VM's own activity, which .jfr holds and jvmscope vm shows": (".jfr",),
+    "the VM's own activity, which .jfr holds and jvmscope vm shows": (".jfr", ".html"),
+    "most of the VM's own activity, which .jfr holds and jvmscope vm shows": (
+        *set(STACKS) - {".html"},
+        *THREADS,
+    ),
     "pauses for collections, which .html, .jfr, .pftrace and .json hold": (
         ".html",
         ".jfr",
