@@ -224,7 +224,7 @@ static void note_json(struct json *j, const struct profile_view *v)
     size_t head = profile_note(v, &note);
     json_key_string_n(j, "note", buf_str(&note), note.len);
     json_key_string_n(j, "note_short", buf_str(&note), MIN(head, note.len));
-    json_key_u64(j, "rough_below", v->metric == PROFILE_ALLOCATION ? profile_least_weight(v) : 0);
+    json_key_u64(j, "rough_below", v->metric == PROFILE_EXACT ? 0 : profile_least_weight(v));
 }
 
 /* How a metric that is not one of the profile's own is shown. */

@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "jfr/writer.h"
+#include "page/data.h"
 #include "profile/load.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
@@ -61,6 +63,20 @@ static void make(char name[40], unsigned n, unsigned weight, bool thinned)
     jfr_writer_free(w);
 }
 
+/* Returns the weight below which the page marks a row. */
+static uint64_t page_marks_below(const struct profile *p)
+{
+    static const char key[] = "\"rough_below\":";
+    _cleanup_(buf_release) struct buf data = BUF(1 << 20);
+    struct json j = {.out = &data};
+    json_begin_object(&j);
+    assert_int_equal(page_profile_json(&j, p, &(struct profile_filter){0}, NULL, NULL), 0);
+    json_end_object(&j);
+    const char *at = strstr(buf_str(&data), key);
+    assert_non_null(at);
+    return strtoull(at + sizeof(key) - 1, NULL, 10);
+}
+
 static void check(unsigned n, unsigned weight, bool thinned, enum load_detail detail)
 {
     _cleanup_(buf_release) struct buf why = BUF(1000);
@@ -76,6 +92,8 @@ static void check(unsigned n, unsigned weight, bool thinned, enum load_detail de
     if (thinned)
         assert_true(fabs(profile_standard_error(&v) / (weight * sqrt(n)) - 1) < 0.001);
     assert_int_equal(profile_least_weight(&v), thinned ? FEWEST_READINGS * weight : 0);
+    if (detail == LOAD_CELLS)
+        assert_int_equal(page_marks_below(p), profile_least_weight(&v));
     profile_view_release(&v);
     profile_free(p);
     unlink(name);
