@@ -446,6 +446,18 @@ int contents_report(const char *path, const char *shown)
     return status;
 }
 
+void contents_report_patterns(const char *path)
+{
+    static const struct rec_select wanted[] = {{"jvmscope.PatternUnmatched", PATTERN}, {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    if (recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
+        return;
+    while (recording_next(r, &e) > 0)
+        report_pattern(&e);
+}
+
 static const char *hprof_shown_by(const struct file_map *map)
 {
     struct hprof_reader reader;

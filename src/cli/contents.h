@@ -18,6 +18,9 @@ struct contents_nothing {
  * that some option with patterns names is in the program, else 0.
  */
 int contents_report(const char *path, const char *shown);
+/* Complains about each pattern of a recording that matched nothing, as a reason for what it lacks.
+ */
+void contents_report_patterns(const char *path);
 /*
  * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
  * nothing worth showing. words: the options that were given to the agent, or NULL; the command for

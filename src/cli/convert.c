@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/losses.h"
 #include "cli/push.h"
 #include "cli/replaced.h"
@@ -281,6 +282,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (r == 0 && format == &export_format_html)
         r = page_members(&members, from, p, options->sources, false, &fields);
     if (r == 0 && format == &export_format_html && p && !shows_anything(p, from)) {
+        contents_report_patterns(from);
         complain(from, "holds nothing that a page shows",
                  is_copy
                      ? "what it holds so far is in a file that ends in .jfr, for trace, threads "

@@ -320,6 +320,7 @@ static int complain_of_metric(const struct profile *p, const char *metric, const
         if (p->series[i].samples.len)
             buf_printf(&text, "%s%s", text.len == begin ? "; it holds " : ", ",
                        profile_metrics[i].name);
+    contents_report_patterns(path);
     return complain(path, "holds none of this metric", buf_str(&text));
 }
 
@@ -381,6 +382,7 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
                "neither CPU samples nor allocations nor waits for locks (--cpu, --alloc, "
                "--monitors)%s",
                buf_str(&next));
+    contents_report_patterns(path);
     return complain(path, "holds no samples", buf_str(&what));
 }
 

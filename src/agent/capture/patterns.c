@@ -2,7 +2,8 @@
 /*
  * Reports patterns of locks=, include= and others that match no loaded class, because a misspelt
  * pattern would otherwise leave a recording silently empty. The report is made when a recording of
- * a running VM begins, and in the recording at its end.
+ * a running VM begins, and at its end: in the recording, or, for HPROF's output, which has no place
+ * for it, as a message.
  */
 #include "agent/session/capture.h"
 
@@ -295,13 +296,13 @@ static bool wanted(const struct options *o)
     bool any = false;
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         any |= o->v[lists[i]].text != NULL;
-    return any && option_format(o)->events;
+    return any;
 }
 
 static int load(struct session *s, struct buf *why)
 {
     live = vm_is_live();
-    return jfr_declare(s->out.jfr, &unmatched_type, 1, &type);
+    return !s->out.jfr ? 0 : jfr_declare(s->out.jfr, &unmatched_type, 1, &type);
 }
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
@@ -331,6 +332,14 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
+static void report_unmatched(struct session *s, const struct pattern *p)
+{
+    _cleanup_(buf_release) struct buf guess = BUF(4096);
+    put_guess(&guess, p);
+    session_warn(s, "%s %s: nothing that was loaded matches%s%s", option_table[p->option].name,
+                 p->text, guess.len ? ", but there is " : "", buf_str(&guess));
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     _cleanup_(patterns_release) struct patterns p = {0};
@@ -342,6 +351,10 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         _cleanup_(buf_release) struct buf guess = BUF(4096), left = BUF(4096);
         if (p.of[i].matched)
             continue;
+        if (!s->out.jfr) {
+            report_unmatched(s, &p.of[i]);
+            continue;
+        }
         if (p.of[i].left_why)
             put_left(jni, &p.of[i], &left);
         else
@@ -360,7 +373,6 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 const struct capture capture_patterns = {
     .name = "patterns",
-    .records_only = true,
     .wanted = wanted,
     .load = load,
     .start = start,

@@ -599,6 +599,31 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
 
 
 @pytest.mark.jdks(8, 25)
+@pytest.mark.parametrize("what", ["--cpu=times", "--alloc=exact"])
+def test_what_is_empty_because_nothing_is_included_says_so(jdk, tmp_path, what):
+    """HPROF's output has no place for it, so the end of the recording says it. Commands say it of
+    a recording that has none of what they show.
+    """
+    words = (what, "--include", "nosuch.*")
+    program = jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.2")
+    for name in ("o.hprof.txt", "o.jfr", "o.html"):
+        done = lab.jvmscope("run", *words, "-o", tmp_path / name, "--", *program)
+        assert (
+            len(re.findall(r"--include:? .*nothing that was loaded matches", done.stderr)) == 1
+        ), (
+            name,
+            done,
+        )
+    out = tmp_path / "o.jfr"
+    for verb in (["report", "--metric", "locks"], ["convert", "-o", tmp_path / "o.collapsed"]):
+        done = lab.jvmscope(*verb, out)
+        if done.returncode:
+            assert "--include: nothing that was loaded matches: nosuch.*\n" in done.stderr, done
+    done = lab.jvmscope("report", "--metric", "locks", out)
+    assert done.returncode == 1 and "--include: nothing" in done.stderr, done
+
+
+@pytest.mark.jdks(8, 25)
 @pytest.mark.parametrize(
     "options, last",
     [
