@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/common/fault.h"
 
+#include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -43,4 +45,22 @@ void fault_stall(const char *name)
         nanosleep(&(struct timespec){.tv_sec = fault.left / 1000,
                                      .tv_nsec = (long)(fault.left % 1000) * 1000000},
                   NULL);
+}
+
+static uint64_t cpu_ms(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void fault_burn(const char *name)
+{
+    sigset_t all;
+    if (!fault_is_of(name))
+        return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    for (uint64_t since = cpu_ms(); cpu_ms() < since + fault.left;)
+        ;
 }

@@ -5,7 +5,8 @@
  * that calls fault_here() first, which every function does that can fail because the VM or the
  * system refuses something. The name "session" stands for the steps that do not belong to a
  * capture. With end:MS a thread that shuts the captures at the end of the recording's span stands
- * still for MS milliseconds after it has read the clock.
+ * still for MS milliseconds after it has read the clock. With measure:MS a thread that has measured
+ * what the probes of cpu=times cost uses MS milliseconds of CPU time that its timer does not show.
  */
 #pragma once
 
@@ -24,3 +25,6 @@ void fault_steps_of(const char *name);
 bool fault_here(void);
 /* Stands still for MS milliseconds if MS was demanded for NAME. */
 void fault_stall(const char *name);
+/* Uses MS milliseconds of CPU time, and blocks all signals for good, if MS was demanded for NAME.
+ */
+void fault_burn(const char *name);

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import hprof_times
+import hproftext
 import lab
 import outputs
 import pytest
@@ -23,6 +24,27 @@ def run(jdk, tmp_path, program, *args, options="", jvm=(), release=8):
     done = jdk.java(program, *args, jvm=[agent, *jvm], release=release)
     assert done.returncode == 0, done.stderr
     return done, out.read_text(errors="replace")
+
+
+@pytest.mark.jdks(8, 17)
+def test_cpu_time_of_measuring_probes_is_not_the_program_s(jdk, tmp_path):
+    """The threads that measure the probes at the beginning and at each dump run no method of the
+    program, which has none that is timed. Their time without a reading made a row.
+    """
+    out = tmp_path / "o.hprof.txt"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with jdk.start_java("Endings", "wait", **pipes) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            words = "include=nosuch.*,fail=measure:50"
+            done = lab.jvmscope("attach", "--cpu=times", "--agent", words, "-o", out, process.pid)
+            assert done.returncode == 0, done.stderr
+            for verb in ("dump", "dump", "stop"):
+                assert lab.jvmscope(verb, process.pid).returncode == 0
+        finally:
+            process.kill()
+    tables = hproftext.Text(out).ranked["CPU TIME (ms)"]
+    assert tables == [[], [], []], tables
 
 
 @pytest.mark.parametrize("clock", ["cpu", "elapsed"])

@@ -2,6 +2,7 @@
 /* Measures what the probes of cpu=times cost (report.h). */
 #include "agent/capture/times/methods.h"
 #include "agent/capture/times/state.h"
+#include "agent/common/fault.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 
@@ -116,13 +117,16 @@ static bool calibrate(JNIEnv *jni, int passes)
     pthread_mutex_unlock(&cpu_times.lock);
     if (show && costs.context) {
         costs.context->thread = THREAD_UNKNOWN;
+        times_threads_measuring(true);
         jlong before =
             (*jni)->CallStaticLongMethod(jni, costs.probes, show, (jlong)(uintptr_t)costs.context);
         vm_clear_exception(jni);
         for (int pass = 0; pass < passes && (better = calibrate_pass(jni)); pass++)
             ;
         (*jni)->CallStaticLongMethod(jni, costs.probes, show, before);
+        times_threads_measuring(false);
     }
+    fault_burn("measure");
     vm_clear_exception(jni);
     make_curve(&cpu_times.costs);
     return better;

@@ -31,6 +31,7 @@ struct timed_thread {
     timer_t timer;
     bool has_timer;
     struct times_slot *_Atomic slot;
+    bool measures; /* it has the slot in order to measure the cost of probes */
     _Atomic pid_t tid;
     struct times_clock clock;
 };
@@ -43,6 +44,7 @@ static struct times_account account; /* under the lock */
  */
 static __thread struct timed_thread *my_timed;
 static __thread uint64_t my_generation;
+static __thread bool measuring; /* the cost of probes */
 
 #define NATIVE(type, name)       EXPORT type JNICALL Java_java_lang_JvmscopeTimes_##name
 #define DECLARE(type, name, ...) NATIVE(type, name)(JNIEnv *, jclass, ##__VA_ARGS__)
@@ -118,7 +120,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
                 atomic_store(&thread->counted, true);
             struct timed_thread *t = my_timed = &timed[s - cpu_times.tree.slots];
             my_generation = cpu_times.tree.generation;
-            *t = (struct timed_thread){0};
+            *t = (struct timed_thread){.measures = measuring};
             atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
             atomic_store(&t->slot, s);
             if (!cpu_times.elapsed)
@@ -279,7 +281,7 @@ static uint64_t settle(void)
     uint64_t rest = 0, lost = 0;
     for (int i = 0; i < TIMES_SLOTS; i++) {
         struct timed_thread *t = &timed[i];
-        if (!atomic_load(&t->slot))
+        if (!atomic_load(&t->slot) || t->measures)
             continue;
         uint64_t left = times_clock_rest(&t->clock, thread_cpu_ns(atomic_load(&t->tid)));
         rest += t->has_timer ? left : 0;
@@ -297,12 +299,17 @@ uint64_t times_threads_settle(void)
     return unread;
 }
 
+void times_threads_measuring(bool on)
+{
+    measuring = on;
+}
+
 /* Gives up the slot of the calling thread, which ends. Requires the lock. */
 static void end_thread(struct timed_thread *t)
 {
     bool timed_by_timer = t->has_timer, had_slot = atomic_load(&t->slot);
     forget_thread(t);
-    if (cpu_times.elapsed || !had_slot || !cpu_times.tree.active)
+    if (cpu_times.elapsed || !had_slot || !cpu_times.tree.active || t->measures)
         return;
     uint64_t now = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     (void)!times_account_end(&account, &t->clock, now, timed_by_timer);

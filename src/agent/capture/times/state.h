@@ -52,6 +52,12 @@ int times_threads_prepare(void) must_check;
 uint64_t times_threads_settle(void);
 /* Ends the timers and slots of all threads. Requires the lock. */
 void times_threads_forget(void);
+/*
+ * Says that the calling thread measures the cost of probes (on), or has done so. A thread that gets
+ * its slot only for that, such as the agent's, runs no method that is timed, so its CPU time is not
+ * the program's.
+ */
+void times_threads_measuring(bool on);
 
 /* ---- costs.c: what the probes cost; the best measurements are in cpu_times.costs */
 
