@@ -316,8 +316,9 @@ int threads_summary(struct thread_view *v)
                COUNT_TEXT(threads_in_part(v), "threads"));
         _cleanup_(losses_release) struct losses l = {0};
         losses_read_file(&l, v->path, v->t->lost_any);
-        if (losses_sum(&l, NULL))
-            printf(", %" PRIu64 " lost", losses_sum(&l, NULL));
+        uint64_t lost = losses_sum(&l, losses_of_threads); /* other captures have their own lines */
+        if (lost)
+            printf(", %" PRIu64 " lost", lost);
         puts(v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         print_causes(v, &s);
         uint64_t before = began_before(v, &s);
