@@ -218,6 +218,12 @@ test("the map by mouse and keyboard; links lead into it", async () => {
     await page.waitForFunction(() =>
       document.querySelector(".heapmap .sr")?.textContent.includes("keeps"),
     );
+    // What areas and colours stand for; and no option of the command, which a page does not have.
+    const legend = (await page.textContent(".heapmap .key")).replace(/\s+/g, " ");
+    assert.match(legend, /one package have one colour\./);
+    const facts = await page.textContent(".facts-list");
+    assert.match(facts, /weak references ?retain what nothing else holds, as in Eclipse MAT/);
+    assert.doesNotMatch(legend + facts, /--/);
     await canvas.focus();
     await page.keyboard.press("Space");
     await page.waitForSelector(".inspector h2:has-text('HeapPage')");

@@ -464,6 +464,34 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
     ), reported
 
 
+THROWS_ONCE = """
+public class Once {
+    static void fail(int i) { throw new IllegalStateException("no " + i); }
+    public static void main(String[] args) {
+        for (int i = 0; i < 5; i++)
+            try { fail(i); } catch (IllegalStateException e) { }
+    }
+}
+"""
+
+
+@pytest.mark.jdks(17, 25)  # that of JDK 8 rethrows one before the program begins
+@pytest.mark.parametrize("mode", ["counts", "stacks"])
+def test_without_a_rethrow_nothing_was_caught_before(jdk, tmp_path, mode):
+    """It said "at most 0 of them of an exception that was caught before"."""
+    (tmp_path / "Once.java").write_text(THROWS_ONCE)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Once.java").returncode == 0
+    out = tmp_path / "x.jfr"
+    agent = jdk.agent(f"exceptions={mode},format=r,file={out}")
+    assert jdk.run("java", agent, "-cp", tmp_path, "Once").returncode == 0
+    rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
+    (last,) = lab.output("trace", "--exceptions", out).splitlines()[-1:]
+    assert sum(r["count"] for r in rows if r["place"].startswith("Once.fail")) == 5, rows
+    assert last == (
+        f"{sum(r['count'] for r in rows)} throws, none of them of an exception that was caught before"
+    ), last
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_both_ways_name_the_native_method_that_throws(jdk, tmp_path):
     """The VM reports what a compiled native method throws at the call in its caller. The tables of
