@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/vm_activity_private.h"
 
+#include "base/buf.h"
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "jfr/reader_setting.h"
@@ -244,9 +245,23 @@ static const char *method_name(struct activity_reading *r)
     return m ? m->full : rec_string(&r->e->object, "method", NULL);
 }
 
+/* Returns the method without the address or number of a class that the VM generated. */
 static uint32_t method_text(struct activity_reading *r)
 {
-    return vm_activity_keep_text(r, method_name(r));
+    const char *name = method_name(r);
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    if (!dot)
+        return vm_activity_keep_text(r, name);
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    buf_bytes(&text, name, (size_t)(dot - name));
+    if (!buf_error(&text))
+        text.len = generated_name_normalize((char *)text.data, text.len);
+    buf_string(&text, dot);
+    if (buf_error(&text)) {
+        r->error = buf_error(&text);
+        return vm_activity_keep_text(r, name);
+    }
+    return vm_activity_keep_text(r, buf_str(&text));
 }
 
 /* Returns whether the event is about a method that the agent injected, which no view shows. */

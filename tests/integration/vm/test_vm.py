@@ -387,6 +387,38 @@ def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path
     assert vm["compilations"]["count"] >= len(compiled) and vm["compilations"]["code_bytes"] > 0
 
 
+HOT_LAMBDA = """
+import java.util.function.IntUnaryOperator;
+public class Hot {
+    static int sum;
+    public static void main(String[] args) {
+        IntUnaryOperator f = n -> n + 1;
+        for (int i = 0; i < 2_000_000; i++)
+            sum = f.applyAsInt(sum);
+        System.out.println(sum);
+    }
+}
+"""
+
+
+@pytest.mark.jdks(17, 21, 25)
+def test_methods_of_generated_classes_have_stable_names(jdk, tmp_path):
+    """The VM's log has "Hot$$Lambda/0x0000000035082208.applyAsInt"."""
+    (tmp_path / "Hot.java").write_text(HOT_LAMBDA)
+    assert jdk.run("javac", "-d", tmp_path, tmp_path / "Hot.java").returncode == 0
+    out = tmp_path / "vm.jfr"
+    agent = jdk.agent(f"events=y,format=r,file={out}")
+    assert jdk.run("java", agent, "-Xbatch", "-cp", tmp_path, "Hot").returncode == 0
+    vm = shown(out, "-n", "1000000")
+    compiled = [m["method"] for m in vm["compilations"]["methods"]]
+    named = compiled + [d["method"] for d in vm["deoptimizations"]]
+    named += [c["method"] for c in vm["compilations"].get("longest", [])]
+    assert "Hot$$Lambda.applyAsInt" in compiled and "Hot.main" in compiled, compiled
+    assert not [n for n in named if re.search(r"/0x|\$\$Lambda\$?\d", n)], named
+    text = lab.output("vm", "-n", "1000000", out)
+    assert "Lambda/0x" not in text and "Lambda$1" not in text, text
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_all_compilations_since_the_start_are_counted(jdk, tmp_path):
     """JDK 8 publishes the counters of its compilers long after the agent has begun."""
