@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { NAMES = 5, BRIEF_CAUSES = 3 };
 
@@ -18,21 +19,66 @@ enum { NAMES = 5, BRIEF_CAUSES = 3 };
 /* Causes below this share get no row. */
 #define SHOWN_SHARE 0.002
 
-static void print_stacks(const struct request_view *v, const struct group_cause *c, size_t limit)
+static bool has_stack(const struct group_cause *c)
 {
-    bool known = c->culprit.thread != NULL;
-    if (!limit)
-        return;
-    if (c->own.frames.n) {
-        printf("\n    %s:\n", c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE ||
-                                      c->cause == CAUSE_THROTTLED || c->cause == CAUSE_FAULT
-                                  ? "where they ran"
-                                  : "where they waited");
-        requests_print_frames(v, &c->own.frames, limit, 6);
+    return c->share >= STACK_SHARE && !c->uncertain && c->own.frames.n;
+}
+
+static bool is_same_stack(const struct request_view *v, const struct frames_ref *a,
+                          const struct frames_ref *b)
+{
+    bool same = a->n == b->n;
+    for (uint32_t i = 0; same && i < a->n; i++) {
+        uint32_t x, y;
+        same = strcmp(frames_ref_method(v->l, a, i, &x), frames_ref_method(v->l, b, i, &y)) == 0 &&
+               x == y;
     }
-    if (known && c->culprit.frames.n) {
-        printf("\n    what thread %s did meanwhile:\n", c->culprit.thread);
-        requests_print_frames(v, &c->culprit.frames, limit, 6);
+    return same;
+}
+
+/* What a thread did where its stack is: it ran, it waited, or neither. */
+static const char *did(enum request_cause cause)
+{
+    return cause == CAUSE_CPU || cause == CAUSE_FAULT            ? "ran"
+           : cause == CAUSE_RUNNABLE || cause == CAUSE_THROTTLED ? "were"
+                                                                 : "waited";
+}
+
+/*
+ * Prints the stack of the cause with this number, and of which causes it is, unless one before it
+ * has the same stack.
+ */
+static void print_own_stack(const struct request_view *v, const struct request_group *g,
+                            size_t number, size_t causes)
+{
+    const struct group_cause *c = &g->causes.data[number];
+    const char *what = did(c->cause);
+    _cleanup_(buf_release) struct buf of = BUF(1 << 16);
+    for (size_t i = 0; i < causes; i++) {
+        const struct group_cause *o = &g->causes.data[i];
+        if (!has_stack(o) || !is_same_stack(v, &o->own.frames, &c->own.frames))
+            continue;
+        if (i < number)
+            return;
+        if (strcmp(what, did(o->cause)) != 0)
+            what = "were";
+        buf_string(&of, i > number ? "; " : "");
+        request_put_cause(&of, o);
+    }
+    printf("\n    where they %s (%s):\n", what, buf_str(&of));
+    requests_print_frames(v, &c->own.frames, v->options->stacks, 6);
+}
+
+static void print_stacks(const struct request_view *v, const struct request_group *g, size_t causes)
+{
+    for (size_t i = 0; i < causes && v->options->stacks; i++) {
+        const struct group_cause *c = &g->causes.data[i];
+        if (has_stack(c))
+            print_own_stack(v, g, i, causes);
+        if (c->share >= STACK_SHARE && !c->uncertain && c->culprit.thread && c->culprit.frames.n) {
+            printf("\n    what thread %s did meanwhile:\n", c->culprit.thread);
+            requests_print_frames(v, &c->culprit.frames, v->options->stacks, 6);
+        }
     }
 }
 
@@ -124,15 +170,14 @@ static int print_group(const struct request_view *v, const struct request_group 
     buf_clear(&text);
     if (request_put_hidden(&text, g))
         printf("  %s\n", buf_str(&text));
-    if (!brief && shown)
+    if (shown)
         puts(g->typical.len ? "  share: of the difference of the two latencies; negative where a "
                               "slow request took less"
                             : "  share: of the latency, because no request is typical");
     if (known > 0)
         print_without(v, g, &without[0]);
-    for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
-        if (g->causes.data[i].share >= STACK_SHARE && !g->causes.data[i].uncertain)
-            print_stacks(v, &g->causes.data[i], v->options->stacks);
+    if (!brief)
+        print_stacks(v, g, MIN((size_t)g->causes.len, limit));
     printf("\n  the slowest:");
     for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)REQUEST_EXAMPLES); i++) {
         const struct request *q = request_slowest(v, g, i);

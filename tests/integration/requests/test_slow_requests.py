@@ -186,6 +186,16 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
         text.split()
     ), text
     assert "GET /lock" in requests(out)
+    # Each stack is printed once, and says of which causes it is.
+    for block in requests("slow", out).split("\n\n  the slowest: "):
+        stacks = re.findall(r"(?m)^    where they (\w+) \((.+)\):\n((?:      .+\n)+)", block)
+        assert len({stack for *_, stack in stacks}) == len(stacks), block
+        assert "where they" not in block or stacks, block
+        for did, of, _ in stacks:
+            causes = of.split("; ")
+            assert did in ("ran", "waited", "were"), block
+            assert (did == "ran") == all(c.startswith(("CPU", "pages of")) for c in causes), block
+            assert all(f" %  {c}" in block for c in causes), (causes, block)
     # A cause that only some of the slow requests had is stated in ms as the mean over all of them.
     reported = re.findall(
         r"(\d+) of [\d,]+ requests took \S+ \S+ or more; (\d+) of them (.*?) slow typical share ",
