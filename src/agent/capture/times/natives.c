@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -101,6 +102,17 @@ static void start_timer(struct timed_thread *t)
     timer_settime(t->timer, 0, &every, NULL);
 }
 
+/*
+ * Returns whether the calling thread gets its slot to measure the cost of probes and runs none of
+ * the program's code. At the beginning the main thread measures.
+ */
+static bool only_measures(JNIEnv *jni)
+{
+    const struct thread *t = measuring ? threads_self(jni) : NULL;
+    return t && (t->own || (t->name && strcmp(t->name, "Attach Listener") == 0 && t->group &&
+                            strcmp(t->group, "system") == 0));
+}
+
 NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
 {
     struct thread *thread = cpu_times.by_thread ? threads_self(jni) : NULL;
@@ -120,7 +132,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
                 atomic_store(&thread->counted, true);
             struct timed_thread *t = my_timed = &timed[s - cpu_times.tree.slots];
             my_generation = cpu_times.tree.generation;
-            *t = (struct timed_thread){.measures = measuring};
+            *t = (struct timed_thread){.measures = only_measures(jni)};
             atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
             atomic_store(&t->slot, s);
             if (!cpu_times.elapsed)

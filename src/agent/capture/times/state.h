@@ -53,9 +53,8 @@ uint64_t times_threads_settle(void);
 /* Ends the timers and slots of all threads. Requires the lock. */
 void times_threads_forget(void);
 /*
- * Says that the calling thread measures the cost of probes (on), or has done so. A thread that gets
- * its slot only for that, such as the agent's, runs no method that is timed, so its CPU time is not
- * the program's.
+ * Says that the calling thread measures the cost of probes (on), or has done so. If it is one of
+ * the agent's or the VM's, it runs no method that is timed, so its CPU time is not the program's.
  */
 void times_threads_measuring(bool on);
 
