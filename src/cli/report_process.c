@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/strpool.h"
 #include "profile/vm_time.h"
 
 static double percent(uint64_t part, uint64_t whole)
@@ -24,13 +25,14 @@ static void read_times(const struct profile_view *v, struct vm_time *ret)
 }
 
 /* Continues the line of CPU times, or begins another one below it. */
-static void print_time(int *column, struct str what, uint64_t ns, uint64_t whole_ns)
+static void print_time(int *column, struct str what, uint64_t ns, uint64_t whole_ns,
+                       const char *note)
 {
     enum { WIDTH = 100, INDENT = 4 };
 
-    char time[24], text[160];
-    int n = snprintf(text, sizeof(text), "%.*s %s (%.1f %%)", (int)MIN(what.len, (size_t)80),
-                     what.data, format_duration(time, ns), percent(ns, whole_ns));
+    char time[24], text[200];
+    int n = snprintf(text, sizeof(text), "%.*s %s (%.1f %%%s)", (int)MIN(what.len, (size_t)80),
+                     what.data, format_duration(time, ns), percent(ns, whole_ns), note);
     bool wraps = *column + 2 + n > WIDTH;
     if (wraps)
         printf(",\n    %s", text);
@@ -48,12 +50,17 @@ void report_process_print(const struct profile_view *v)
         return;
     int column = printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
     column += printf("Java threads %s", format_duration(time, t.java_ns));
+    bool collector = false; /* with threads of its own, which the serial one has not */
+    for (size_t i = 0; i < t.rows.len; i++)
+        collector |= str_is(profile_text(v->profile, t.rows.data[i].what), "collector");
     for (size_t i = 0; i < t.rows.len; i++) {
         struct str what = profile_text(v->profile, t.rows.data[i].what);
-        print_time(&column, what, t.rows.data[i].cpu_ns, t.process_ns);
+        bool collects = !collector && str_is(what, "VM");
+        print_time(&column, what, t.rows.data[i].cpu_ns, t.process_ns,
+                   collects ? ", where the serial collector works" : "");
     }
     if (percent(t.rest_ns, t.process_ns) >= 0.05)
-        print_time(&column, (struct str){"not sampled", 11}, t.rest_ns, t.process_ns);
+        print_time(&column, (struct str){"not sampled", 11}, t.rest_ns, t.process_ns, "");
     putchar('\n');
 }
 

@@ -112,6 +112,34 @@ static void read_pools(struct top_sample *s, const uint8_t *data, size_t len)
     }
 }
 
+/*
+ * Shenandoah has two counters: a "partial" one that no version counts up, and a "full" one for
+ * every phase of every collection, paused or not, although hardly a collection is a full one.
+ */
+static const char shenandoah_unused[] = "Shenandoah partial", shenandoah_all[] = "Shenandoah full",
+                  shenandoah_phases[] = "Shenandoah phases, concurrent ones too";
+
+static void read_collector(struct top_sample *s, const uint8_t *data, size_t len, int c, char *name,
+                           double tick_ns)
+{
+    char key[96];
+    snprintf(key, sizeof(key), "sun.gc.collector.%d.invocations", c);
+    int64_t collections = number(data, len, key);
+    bool unused = strcmp(name, shenandoah_unused) == 0 && collections <= 0;
+    if (strcmp(name, shenandoah_all) == 0) {
+        free(name);
+        name = strdup(shenandoah_phases);
+    }
+    if (unused || !name) {
+        free(name);
+        return;
+    }
+    snprintf(key, sizeof(key), "sun.gc.collector.%d.time", c);
+    s->collectors[s->n_collectors].name = name;
+    s->collectors[s->n_collectors].collections = collections;
+    s->collectors[s->n_collectors++].time_ns = (int64_t)((double)number(data, len, key) * tick_ns);
+}
+
 static void read_counters(struct top_sample *s, const uint8_t *data, size_t len)
 {
     int64_t frequency = number(data, len, "sun.os.hrt.frequency");
@@ -123,12 +151,7 @@ static void read_counters(struct top_sample *s, const uint8_t *data, size_t len)
         char *name = hsperf_string(data, len, key);
         if (!name)
             break;
-        s->collectors[c].name = name;
-        snprintf(key, sizeof(key), "sun.gc.collector.%d.invocations", c);
-        s->collectors[c].collections = number(data, len, key);
-        snprintf(key, sizeof(key), "sun.gc.collector.%d.time", c);
-        s->collectors[c].time_ns = (int64_t)((double)number(data, len, key) * tick_ns);
-        s->n_collectors++;
+        read_collector(s, data, len, c, name, tick_ns);
     }
     s->threads = number(data, len, "java.threads.live");
     s->daemons = number(data, len, "java.threads.daemon");

@@ -88,6 +88,26 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     ), "not cut as the kernel cuts them"
 
 
+@pytest.mark.jdks(8, 17)
+@pytest.mark.parametrize("collector", ["Serial", "Parallel"])
+def test_the_report_says_where_the_serial_collector_works(jdk, tmp_path, collector):
+    """It has no thread of its own: "VM 72 %" without a line of the collector was a riddle."""
+    out = tmp_path / "s.jfr"
+    done = jdk.run(
+        *(lab.BUILD / "jvmscope", "run", "--cpu", "-o", out, "--", "java", "-Xmx64m"),
+        *(f"-XX:+Use{collector}GC", "-cp", lab.compiled("Compiles"), "Compiles"),
+        lab.ROOT / "tests" / "java",
+    )
+    assert out.exists(), done.stderr
+    used = samples(out)["cpu_time_ns"]
+    lines = " ".join(lab.output("report", out).split())
+    serial = collector == "Serial"
+    assert ("collector" in used) != serial and used["VM"] > 0, used
+    assert bool(re.search(r" collector \S+ m?s \(\d+\.\d %\)", lines)) != serial, lines[:600]
+    note = re.search(r" VM \S+ [mu]?s \(\d+\.\d %, where the serial collector works\)", lines)
+    assert bool(note) == serial, lines[:600]
+
+
 def time_of(recording):
     return float(re.search(r"in (\S+) s,", lab.jvmscope("report", recording).stdout)[1])
 
