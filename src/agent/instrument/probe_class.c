@@ -216,16 +216,22 @@ int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
     return offset;
 }
 
-/* Returns a class as a local reference, prepared, so that the VM knows its fields; or NULL. */
-static jclass find_prepared(JNIEnv *jni, const char *name)
+/*
+ * Links a class, so that the VM knows its fields, but does not initialize it, as FindClass would:
+ * initializing VirtualThread starts a thread in the program, which the program itself may never do.
+ */
+static void link_class(JNIEnv *jni, jclass c)
 {
     jint status = 0;
-    jclass c = vm_find_class(jni, name);
-    if (c && (*vm.ti)->GetClassStatus(vm.ti, c, &status) == JVMTI_ERROR_NONE &&
-        !(status & JVMTI_CLASS_STATUS_PREPARED))
-        c = (*jni)->FindClass(jni, name); /* initializes it */
+    if ((*vm.ti)->GetClassStatus(vm.ti, c, &status) == JVMTI_ERROR_NONE &&
+        status & JVMTI_CLASS_STATUS_PREPARED)
+        return;
+    /* what Class.getDeclaredFields calls, which also stores the result in the class */
+    jmethodID fields =
+        vm_method(jni, "java/lang/Class", "getDeclaredFields0", "(Z)[Ljava/lang/reflect/Field;");
+    if (fields)
+        (*jni)->CallObjectMethod(jni, c, fields, JNI_FALSE);
     vm_clear_exception(jni);
-    return c;
 }
 
 int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field,
@@ -235,7 +241,9 @@ int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *fiel
         vm_clear_exception(jni);
         return -ENOMEM;
     }
-    jclass class = find_prepared(jni, class_name);
+    jclass class = vm_find_class(jni, class_name);
+    if (class)
+        link_class(jni, class);
     int64_t offset = probe_class_field_offset(jni, class, field, descriptor);
     (*jni)->PopLocalFrame(jni, NULL);
     return offset;

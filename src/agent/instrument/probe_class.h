@@ -36,7 +36,7 @@ int probe_define(JNIEnv *jni, const char *name, jclass *ret, struct buf *why) mu
 int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 /*
  * Returns the offset of an instance field for Unsafe, -ENOENT when the class or field does not
- * exist, or -ENOMEM.
+ * exist, or -ENOMEM. Links the class and initializes none.
  */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);

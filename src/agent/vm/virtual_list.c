@@ -48,6 +48,20 @@ bool thread_is_virtual(JNIEnv *jni, jthread thread)
     return f(jni, thread);
 }
 
+bool virtual_threads_may_exist(JNIEnv *jni)
+{
+    bool known;
+    jint status = 0;
+    if (vm.version < 21)
+        return false;
+    jclass c = vm_loaded_boot_class(jni, "java/lang/BaseVirtualThread", &known);
+    if (c && (*vm.ti)->GetClassStatus(vm.ti, c, &status) != JVMTI_ERROR_NONE)
+        known = false;
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return !known || status & JVMTI_CLASS_STATUS_INITIALIZED;
+}
+
 /* Returns the elements of a container's stream of threads or containers, or NULL on failure. */
 static jobjectArray array_of(struct listing *l, jobject container, jmethodID stream_of)
 {
@@ -138,7 +152,7 @@ int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct existing_virtu
 {
     struct listing l = {.jni = jni, .visit = visit, .arg = arg};
     *ret_left = 0;
-    if (vm.version < 21)
+    if (!virtual_threads_may_exist(jni))
         return 0;
     if ((*jni)->PushLocalFrame(jni, 256) != 0) {
         vm_clear_exception(jni);

@@ -18,6 +18,12 @@ struct existing_virtual {
 };
 
 /*
+ * Returns whether there may be virtual threads. Until the program itself has initialized their
+ * class there are none, and the agent must not initialize it: that takes 20 to 40 ms and starts the
+ * thread "VirtualThread-unblocker", which would look like one of the program's.
+ */
+bool virtual_threads_may_exist(JNIEnv *jni);
+/*
  * Calls `visit` for each live virtual thread, but at most VIRTUAL_LISTED_MAX times. Calls code of
  * the JDK that takes no lock of the program; must not be called in a callback. *ret_left: how many
  * others there are, as far as the JDK counts them. Returns 0, also before JDK 21, or -ENOTSUP when

@@ -5,6 +5,7 @@
 #include "agent/capture/alarms/alarms.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/stacks/names.h"
+#include "agent/vm/virtual_list.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
 #include "base/seqlock.h"
@@ -281,7 +282,7 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
 
 void follow_find_carriers(JNIEnv *jni, jclass probe)
 {
-    if (vm.version < 21)
+    if (!virtual_threads_may_exist(jni))
         return;
     jclass carrier = (*jni)->FindClass(jni, "jdk/internal/misc/CarrierThread");
     vm_clear_exception(jni);

@@ -280,8 +280,8 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
 bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception);
 /*
  * Informs the probe class which threads carry virtual threads, and the pool of these threads.
- * Called only when virtual threads are used, or may be: it initializes VirtualThread, which takes
- * the VM 20 to 40 ms.
+ * Does nothing until the program has initialized VirtualThread; the probe calls it again when the
+ * first virtual thread is started.
  */
 void follow_find_carriers(JNIEnv *jni, jclass probe);
 
