@@ -120,9 +120,10 @@ bool generated_name_is_agents(const char *name, size_t len)
            begins_with(name, len, "jvmscope/Binder");
 }
 
-bool generated_name_waits_for_text(const char *name, size_t len)
+bool generated_name_is_profilers(const char *name, size_t len)
 {
-    return begins_with(name, len, "java/lang/JvmscopeValues.");
+    return begins_with(name, len, "java/lang/JvmscopeValues.") ||
+           begins_with(name, len, "java/lang/JvmscopeEnding.");
 }
 
 bool generated_name_is_agents_library(const char *name, size_t len)
@@ -132,6 +133,12 @@ bool generated_name_is_agents_library(const char *name, size_t len)
         if (len >= strlen(begins[k]) && memcmp(name, begins[k], strlen(begins[k])) == 0)
             return true;
     return false;
+}
+
+bool generated_name_is_vms_library(const char *name, size_t len)
+{
+    static const char begin[] = "libjvm.so.";
+    return len >= sizeof(begin) - 1 && memcmp(name, begin, sizeof(begin) - 1) == 0;
 }
 
 /*

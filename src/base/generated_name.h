@@ -38,17 +38,21 @@ bool generated_name_is_anonymous(const char *name, size_t len);
  */
 bool generated_name_is_agents(const char *name, size_t len);
 /*
- * Returns whether a method, by its name with its class, is one of the agent that hands an object to
- * the thread that calls toString(), waits for the text, or is that thread's own.
+ * Returns whether a method, by its name with its class, is one of the agent whose time is the
+ * profiler's and not that of the method that it was inserted into: it hands an object to the thread
+ * that calls toString(), waits for the text, or is that thread's own; or it ends the recording.
  */
-bool generated_name_waits_for_text(const char *name, size_t len);
+bool generated_name_is_profilers(const char *name, size_t len);
 
 /*
  * Returns whether a name is that of a function of the agent's library, "libhprof.so.f", also of a
- * copy that was lent to a VM. Stacks are shown without such functions, whose time counts as that of
- * their caller.
+ * copy that was lent to a VM. Stacks are shown without such functions. If the VM called one for an
+ * event, all that it runs is the agent's (generated_name_is_vms_library of its caller); otherwise
+ * it stands in front of a native method or JNI function, and its time counts as its caller's.
  */
 bool generated_name_is_agents_library(const char *name, size_t len);
+/* Returns whether a name is that of a function of HotSpot's library, "libjvm.so.f". */
+bool generated_name_is_vms_library(const char *name, size_t len);
 
 /*
  * The method that implements a lambda, chosen among those that the lambda's class refers to. A

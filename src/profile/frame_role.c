@@ -124,11 +124,21 @@ bool frame_role_is_idle_worker(const char *callee, const char *method)
            strcmp(method, "java.util.concurrent.ForkJoinPool.runWorker") == 0;
 }
 
+/* Returns whether frame i is a function of the agent that the VM called for an event. */
+static bool is_callback(const struct rec_stack *s, uint32_t i)
+{
+    const struct rec_method *caller = i + 1 < s->n ? s->frames[i + 1].method : NULL;
+    return caller && caller->full &&
+           generated_name_is_vms_library(caller->full, strlen(caller->full)) &&
+           frame_role_is_of_agent(s->frames[i].method);
+}
+
 uint32_t frame_role_probe_frames(const struct rec_stack *s)
 {
     for (uint32_t i = s->n; i-- > 0;) {
         const struct rec_method *m = s->frames[i].method;
-        if (m && m->full && generated_name_is_agents(m->full, strlen(m->full)))
+        if (m && m->full &&
+            (generated_name_is_agents(m->full, strlen(m->full)) || is_callback(s, i)))
             return i + 1;
     }
     return 0;

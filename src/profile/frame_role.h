@@ -29,13 +29,13 @@ enum frame_role frame_role(const char *method);
 bool frame_role_is_vm_thread(const char *name);
 /*
  * Returns how many frames at the top of a stack belong to a probe of the agent, because the method
- * with the probe did not call them itself: all frames when the agent itself called into Java.
+ * with the probe did not call them itself, or to a function of the agent that the VM called for an
+ * event: all frames when the agent itself called into Java.
  */
 uint32_t frame_role_probe_frames(const struct rec_stack *s);
 /*
- * Returns whether a frame is of a function of the agent's library, which no stack shows: the VM's
- * events run such functions, and natives and JNI functions are called through them when they are
- * measured.
+ * Returns whether a frame is of a function of the agent's library, which no stack shows: natives
+ * and JNI functions are called through such functions when they are measured.
  */
 bool frame_role_is_of_agent(const struct rec_method *m);
 /*

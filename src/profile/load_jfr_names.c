@@ -74,9 +74,9 @@ static int64_t add_method(struct names *n, const struct rec_method *m)
     int64_t number =
         profile_method(n->p, (uint32_t)class_name, (uint32_t)name, (uint32_t)signature, 0);
     if (number >= 0)
-        *known = (struct name_method){(uint32_t)number + 1, is_mark(m),
-                                      generated_name_is_agents(m->full, strlen(m->full)),
-                                      frame_role_is_of_agent(m)};
+        *known = (struct name_method){
+            (uint32_t)number + 1, is_mark(m), generated_name_is_agents(m->full, strlen(m->full)),
+            frame_role_is_of_agent(m), generated_name_is_vms_library(m->full, strlen(m->full))};
     return number;
 }
 
@@ -117,13 +117,17 @@ static enum frame_kind kind_of_type(struct names *n, const char *type)
 
 /*
  * Collects the methods and lines of a stack down to the first frame of our agent's classes, which
- * no stack shows, and without the functions of its library, through which the VM also calls code of
- * the program. The outermost frame is the first. *ret_left is the number of innermost frames that
- * belong to the agent. Returns 0 or an error.
+ * no stack shows, or to a function of its library that the VM called for an event; and without the
+ * other functions of the library, which stand in front of natives and JNI functions. The outermost
+ * frame is the first. *ret_left is the number of innermost frames that belong to the agent;
+ * *ret_callback, whether the VM called them. Returns 0 or an error.
  */
-static int collect_places(struct names *n, const struct rec_stack *s, uint32_t *ret_left)
+static int collect_places(struct names *n, const struct rec_stack *s, uint32_t *ret_left,
+                          bool *ret_callback)
 {
+    bool by_vm = false; /* whether the VM called the frame */
     *ret_left = 0;
+    *ret_callback = false;
     vec_clear(&n->places);
     if (vec_reserve(&n->places, s->n) < 0)
         return -ENOMEM;
@@ -133,10 +137,13 @@ static int collect_places(struct names *n, const struct rec_stack *s, uint32_t *
         if (method < 0)
             return (int)method;
         const struct name_method *m = &n->methods.data[f->method->number];
-        if (m->is_agents) {
+        bool callback = m->is_library && by_vm;
+        if (m->is_agents || callback) {
             *ret_left = i + 1;
+            *ret_callback = callback;
             break;
         }
+        by_vm = m->is_vms;
         if (m->is_library)
             continue;
         struct name_place place = {(uint32_t)method, f->line,
@@ -148,17 +155,18 @@ static int collect_places(struct names *n, const struct rec_stack *s, uint32_t *
 }
 
 /*
- * Returns whether a thread runs or waits for toString(), by its n innermost frames. That takes much
- * longer than other probes, so it does not count as the time of the method that was changed.
+ * Returns whether a thread runs or waits for toString(), or ends the recording, by its n innermost
+ * frames. That takes much longer than other probes, so it does not count as the time of the method
+ * that was changed.
  */
-static bool waits_for_text(const struct rec_stack *s, uint32_t n)
+static bool is_profilers(const struct rec_stack *s, uint32_t n)
 {
-    bool waits = false;
-    for (uint32_t i = 0; i < n && !waits; i++) {
+    bool is = false;
+    for (uint32_t i = 0; i < n && !is; i++) {
         const char *name = s->frames[i].method->full;
-        waits = generated_name_waits_for_text(name, strlen(name));
+        is = generated_name_is_profilers(name, strlen(name));
     }
-    return waits;
+    return is;
 }
 
 /*
@@ -168,7 +176,8 @@ static bool waits_for_text(const struct rec_stack *s, uint32_t n)
 static int collect_frames(struct names *n, const struct rec_stack *s)
 {
     uint32_t left;
-    int r = collect_places(n, s, &left);
+    bool callback;
+    int r = collect_places(n, s, &left, &callback);
     vec_clear(&n->frames);
     if (r == 0)
         r = vec_reserve(&n->frames, n->places.len + 1);
@@ -179,7 +188,7 @@ static int collect_frames(struct names *n, const struct rec_stack *s)
             return (int)frame;
         n->frames.data[n->frames.len++] = (uint32_t)frame;
     }
-    if (r < 0 || !waits_for_text(s, left))
+    if (r < 0 || (!callback && !is_profilers(s, left)))
         return r;
     int64_t own = profile_own_frame(n->p);
     if (own < 0)

@@ -28,8 +28,11 @@ struct answers {
 
 struct name_method {
     uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
-    /* no method but a mark; a method of the agent's probes; a function of the agent's library */
-    bool is_mark, is_agents, is_library;
+    /*
+     * no method but a mark; a method of the agent's probes; a function of the agent's library, or
+     * of the VM's
+     */
+    bool is_mark, is_agents, is_library, is_vms;
 };
 
 /* A frame before it has a number. */

@@ -226,11 +226,12 @@ static void link_class(JNIEnv *jni, jclass c)
     if ((*vm.ti)->GetClassStatus(vm.ti, c, &status) == JVMTI_ERROR_NONE &&
         status & JVMTI_CLASS_STATUS_PREPARED)
         return;
-    /* what Class.getDeclaredFields calls, which also stores the result in the class */
-    jmethodID fields =
-        vm_method(jni, "java/lang/Class", "getDeclaredFields0", "(Z)[Ljava/lang/reflect/Field;");
-    if (fields)
-        (*jni)->CallObjectMethod(jni, c, fields, JNI_FALSE);
+    /* It links the class first; of public constructors, VirtualThread has none to return. */
+    jobjectArray(JNICALL * constructors)(JNIEnv *, jclass, jboolean public_only) = NULL;
+    void *address = vm.hotspot ? vm_libjvm_function("JVM_GetClassDeclaredConstructors") : NULL;
+    memcpy(&constructors, &address, sizeof(constructors));
+    if (constructors)
+        constructors(jni, c, JNI_TRUE);
     vm_clear_exception(jni);
 }
 

@@ -263,20 +263,6 @@ uint32_t dictionary_empty_trace(struct dictionary *d)
     return TRACE_EMPTY;
 }
 
-/*
- * Returns how many of the top frames belong to a probe of ours and to the code that it called; the
- * same rule as in profile/frame_role.h.
- */
-static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n)
-{
-    for (uint32_t i = n; i-- > 0;) {
-        const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
-        if (m && generated_name_is_agents(m->class_name, strlen(m->class_name)))
-            return i + 1;
-    }
-    return 0;
-}
-
 /* Like frame_role_is_of_agent of profile/frame_role.h. */
 static bool is_of_own_library(const struct method *m)
 {
@@ -285,6 +271,31 @@ static bool is_of_own_library(const struct method *m)
         return false;
     int len = snprintf(function, sizeof(function), "%s.", m->class_name);
     return generated_name_is_agents_library(function, MIN((size_t)len, sizeof(function) - 1));
+}
+
+static bool is_of_vms_library(const struct method *m)
+{
+    return m && m->code && strcmp(m->class_name, "libjvm.so") == 0;
+}
+
+/*
+ * Returns how many of the top frames belong to a probe of ours and to the code that it called, or
+ * to a function of ours that the VM called (*ret_callback); the same rule as in
+ * profile/frame_role.h.
+ */
+static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t n,
+                           bool *ret_callback)
+{
+    bool by_vm = false;
+    *ret_callback = false;
+    for (uint32_t i = n; i-- > 0;) {
+        const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
+        *ret_callback = by_vm && is_of_own_library(m);
+        if (*ret_callback || (m && generated_name_is_agents(m->class_name, strlen(m->class_name))))
+            return i + 1;
+        by_vm = is_of_vms_library(m);
+    }
+    return 0;
 }
 
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
@@ -299,10 +310,14 @@ uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_fr
     out_stamp(d->out);
     key[0] = d->threads ? thread : 0;
     int64_t number = 0;
-    uint32_t own = own_frames(jni, frames, n);
+    bool callback;
+    uint32_t own = own_frames(jni, frames, n, &callback), shown = 0;
     frames += own;
     n -= own;
-    uint32_t shown = 0;
+    if (callback) {
+        number = frame_number(d, &own_method, &(struct jfr_frame){.bci = -1});
+        key[++shown] = (uint32_t)number;
+    }
     for (uint32_t i = 0; i < n && number >= 0; i++) {
         const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
         if (is_of_own_library(m))
