@@ -1214,6 +1214,24 @@ def test_export_perfetto_decodes_and_its_flows_pair(jdk, tmp_path):
     assert text.count("TYPE_SLICE_BEGIN") == text.count("TYPE_SLICE_END") > 40
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_threads_of_the_vm_wait_from_their_start(jdk, tmp_path):
+    """JVM TI reports them as runnable, and some start after the recording has begun."""
+    _, out = exported(jdk.version, "4", ".json", tmp_path)
+    events = json.loads(out.read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
+    spent = collections.Counter()
+    for e in events:
+        if e["ph"] == "X" and names[e["tid"]] in ("Signal Dispatcher", "Notification Thread"):
+            spent[names[e["tid"]], e["name"].split()[0] == "run"] += e["dur"]
+    found = {name for name, _ in spent}
+    assert found == {"Signal Dispatcher"} | (
+        {"Notification Thread"} if int(jdk.version) >= 17 else set()
+    )
+    for name in found:
+        assert spent[name, True] < 0.1 * spent[name, False], spent
+
+
 @pytest.mark.jdks(17, 25)
 def test_export_chrome(jdk, tmp_path):
     _, out = exported(jdk.version, "4", ".json", tmp_path)

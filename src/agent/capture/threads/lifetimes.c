@@ -72,6 +72,22 @@ static void put_thread_end(uint64_t id, uint64_t on)
     jfr_commit(&e);
 }
 
+/*
+ * Returns whether a thread that starts is one of the VM's, which runs no code until the
+ * VM has something for it to do. JVM TI reports it as runnable all the while and posts no event.
+ */
+static bool is_of_vm(const struct thread *t)
+{
+    static const char *const names[] = {"Signal Dispatcher", "Notification Thread",
+                                        "Service Thread", "Monitor Deflation Thread",
+                                        "Attach Listener"};
+    const char *group = t->group ? t->group : t->parent_group;
+    bool named = false;
+    for (size_t i = 0; i < ARRAY_SIZE(names) && t->name; i++)
+        named |= strcmp(t->name, names[i]) == 0;
+    return named && group && strcmp(group, "system") == 0;
+}
+
 static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     waiters_thread_starts();
@@ -85,6 +101,10 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     recording_keep_thread(thread_capture.jfr, t);
     put_thread_start(t->serial, t->java_id, now);
     put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
+    if (is_of_vm(t)) {
+        wait_begin(w, WAIT_OBJECT, &(struct wait){0});
+        w->in_vm = true;
+    }
 }
 
 static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)

@@ -5,6 +5,7 @@
 #include "agent/capture/threads/at_start.h"
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/delays.h"
+#include "agent/capture/threads/monitors.h"
 #include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/session/budget.h"
@@ -178,6 +179,15 @@ bool waiters_reachable(void)
     return all;
 }
 
+static void leave_vm(struct waiter *w)
+{
+    struct wait was = {0};
+    uint64_t ns;
+    w->in_vm = false;
+    if (wait_end(w, WAIT_OBJECT, &was, &ns))
+        threads_put_wait(w->id, WAIT_OBJECT, &was, ns, false);
+}
+
 struct waiter *waiter_self(JNIEnv *jni, jthread thread)
 {
     if (!thread_capture.jfr)
@@ -202,6 +212,8 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         delays_new_thread(w);
         at_start_contact(t->serial, 0);
     }
+    if (unlikely(w->in_vm))
+        leave_vm(w);
     w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (unlikely(thread_capture.watch && !w->high))
         find_stack(w);

@@ -78,6 +78,7 @@ struct waiter {
     /* the thread is virtual and has posted an event of its own in this capture */
     atomic_bool posted;
     bool is_virtual;
+    bool in_vm; /* it has waited inside the VM since its start: its first event ends that */
     struct running_time run; /* of a platform thread, also while it carries a virtual one */
     bool was_short;          /* the last wait; see agent/session/budget.h */
     uint64_t entered;        /* in ns: when the last contended monitor was acquired */
