@@ -10,10 +10,28 @@
 
 enum { CELL_WIDTH = 48, LABEL_MAX = 64 };
 
+/*
+ * Returns whether a member is only in the JSON: the bits of a thread's state, which the member
+ * "state" says in a word, and bytecode, which `javap` shows.
+ */
+static bool is_for_programs(const char *key)
+{
+    return strcmp(key, "flags") == 0 || strcmp(key, "bytecode") == 0;
+}
+
+/* Returns whether a member is a duration, which is shown with its unit. */
+static bool is_duration(const char *key)
+{
+    size_t len = strlen(key);
+    return len > 3 && strcmp(key + len - 3, "_ns") == 0;
+}
+
 /* Puts what a member is called in text: "held threads", "identity hash". Returns `to`. */
 static const char *label_of(const char *key, char to[LABEL_MAX])
 {
     snprintf(to, LABEL_MAX, "%s", strcmp(key, "held") == 0 ? "held threads" : key);
+    if (is_duration(to))
+        to[strlen(to) - 3] = 0;
     for (char *p = to; *p; p++)
         if (*p == '_')
             *p = ' ';
@@ -50,20 +68,31 @@ static void put_member(struct buf *b, const char *key, json_object *v);
 /* Appends the members of an object that put_reference does not show, as key=value. */
 static void put_others(struct buf *b, json_object *o)
 {
-    static const char *const shown[] = {"value", "class", "id", "length", "name", "hash"};
+    static const char *const shown[] = {"value", "class", "id",      "length",
+                                        "name",  "hash",  "constant"};
     json_object_object_foreach(o, key, value)
     {
         size_t i = 0;
         while (i < ARRAY_SIZE(shown) && strcmp(key, shown[i]) != 0)
             i++;
-        if (i < ARRAY_SIZE(shown) || !value || is_empty(value))
+        if (i < ARRAY_SIZE(shown) || !value || is_empty(value) || is_for_programs(key))
             continue;
+        if (json_object_is_type(value, json_type_boolean)) { /* such as "daemon" */
+            if (json_object_get_boolean(value))
+                buf_printf(b, "%s%s", b->len ? " " : "", key);
+            continue;
+        }
         /* Commands take the name of a thread or the number that inspect gives it, not its Java id.
          */
         bool is_owner = strcmp(key, "owner_name") == 0;
         if (strcmp(key, "owner") == 0 && json_object_object_get(o, "owner_name"))
             continue;
-        buf_printf(b, "%s%s=", b->len ? " " : "", is_owner ? "owner" : key);
+        char label[LABEL_MAX];
+        label_of(is_owner ? "owner" : key, label);
+        buf_printf(b, "%s%s=", b->len ? " " : "",
+                   is_duration(key) ? label
+                   : is_owner       ? "owner"
+                                    : key);
         put_member(b, key, value);
     }
 }
@@ -84,8 +113,9 @@ static void put_reference(struct buf *b, json_object *o)
                 *length = json_object_object_get(o, "length");
     json_object *name = json_object_object_get(o, "name"),
                 *hash = json_object_object_get(o, "hash");
+    json_object *constant = json_object_object_get(o, "constant");
     if (class) {
-        buf_string(b, json_object_get_string(class));
+        buf_string(b, json_object_get_string(constant ? constant : class));
         if (id)
             buf_printf(b, "@%s", json_object_get_string(id));
         if (hash)
@@ -127,26 +157,15 @@ static void put_cell(struct buf *b, json_object *v)
     }
 }
 
-/* Appends the state of a thread as GetThreadState of JVM TI returns it. */
-static void put_thread_state(struct buf *b, unsigned state)
+/* Appends variables as name=value. One that is null has a value, too. */
+static void put_variables(struct buf *b, json_object *o)
 {
-    static const struct {
-        unsigned bit;
-        const char *name;
-    } bits[] = {{0x1, "alive"},           {0x2, "terminated"},       {0x4, "runnable"},
-                {0x80, "waiting"},        {0x10, "indefinitely"},    {0x20, "with timeout"},
-                {0x40, "sleeping"},       {0x100, "in Object.wait"}, {0x200, "parked"},
-                {0x400, "blocked"},       {0x400000, "in native"},   {0x100000, "suspended"},
-                {0x200000, "interrupted"}};
-
     size_t begin = b->len;
-    for (size_t i = 0; i < ARRAY_SIZE(bits); i++) {
-        if (state & bits[i].bit)
-            buf_printf(b, "%s%s", b->len > begin ? ", " : "", bits[i].name);
-        state &= ~bits[i].bit;
+    json_object_object_foreach(o, key, value)
+    {
+        buf_printf(b, "%s%s=", b->len > begin ? " " : "", key);
+        put_cell(b, value);
     }
-    if (state)
-        buf_printf(b, "%s0x%x", b->len > begin ? ", " : "", state);
 }
 
 /* Appends "pkg.Class.name(IJ)V" as it is written in source code. */
@@ -168,8 +187,10 @@ static void put_member(struct buf *b, const char *key, json_object *v)
     else if ((strcmp(key, "methods") == 0 || strcmp(key, "methods_added") == 0) &&
              json_object_is_type(v, json_type_string))
         put_method(b, json_object_get_string(v));
-    else if (strcmp(key, "flags") == 0 && json_object_is_type(v, json_type_int))
-        put_thread_state(b, (unsigned)json_object_get_int(v));
+    else if (strcmp(key, "locals") == 0 && json_object_is_type(v, json_type_object))
+        put_variables(b, v);
+    else if (is_duration(key) && json_object_is_type(v, json_type_int))
+        buf_string(b, format_duration((char[24]){0}, (uint64_t)json_object_get_int64(v)));
     else
         put_cell(b, v);
 }
@@ -223,7 +244,8 @@ static void print_table(FILE *to, json_object *a, int indent)
         json_object_object_foreach(json_object_array_get_idx(a, r), key, value)
         {
             size_t c = 0;
-            if (json_object_is_type(value, json_type_array) && is_table(value))
+            if (is_for_programs(key) ||
+                (json_object_is_type(value, json_type_array) && is_table(value)))
                 continue;
             while (c < columns.len && strcmp(columns.data[c].key, key) != 0)
                 c++;
@@ -235,9 +257,8 @@ static void print_table(FILE *to, json_object *a, int indent)
             put_member(&b, key, value);
             size_t wide = text_width(buf_str(&b), b.len);
             columns.data[c].width = MIN(MAX(columns.data[c].width, wide), CELL_WIDTH);
-            columns.data[c].number &=
-                strcmp(key, "flags") != 0 && (json_object_is_type(value, json_type_int) ||
-                                              json_object_is_type(value, json_type_double));
+            columns.data[c].number &= json_object_is_type(value, json_type_int) ||
+                                      json_object_is_type(value, json_type_double);
         }
     }
     for (size_t r = 0; r <= rows; r++) {
@@ -282,6 +303,14 @@ static bool has_only_empty(json_object *o)
     return true;
 }
 
+/* Returns whether a member is the number of frames, and the table of all of them is below it. */
+static bool is_said_by_table(json_object *o, const char *key, json_object *value)
+{
+    json_object *frames = json_object_object_get(o, "frames");
+    return strcmp(key, "depth") == 0 && json_object_is_type(frames, json_type_array) &&
+           (int64_t)json_object_array_length(frames) == json_object_get_int64(value);
+}
+
 /* Prints the members; empty arrays only if there is nothing else. */
 static void print_members(FILE *to, json_object *o)
 {
@@ -296,6 +325,8 @@ static void print_members(FILE *to, json_object *o)
         } else if (array) {
             fprintf(to, "%s (%zu)\n", label_of(key, label), json_object_array_length(value));
             is_table(value) ? print_table(to, value, 0) : print_lines(to, key, value);
+        } else if (is_said_by_table(o, key, value)) {
+            continue;
         } else if (strcmp(key, "left_out") == 0) {
             fprintf(to, "and %s\n",
                     COUNT_TEXT((uint64_t)json_object_get_int64(value), "more objects"));

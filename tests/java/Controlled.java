@@ -24,6 +24,19 @@ public class Controlled {
         return Renamed.name();
     }
 
+    enum Color {
+        RED, GREEN {
+        }
+    }
+
+    static volatile Object painted;
+
+    /** Local variables with names that members of the command's JSON have, too. */
+    static void paint(String name, Color id) {
+        Object value = id;
+        painted = value;
+    }
+
     static class Renamed {
         static String name() {
             return "one";
@@ -36,6 +49,7 @@ public class Controlled {
                 try {
                     result = work(7);
                     name = named();
+                    paint("door", Color.GREEN);
                     rounds++;
                     Thread.sleep(2);
                 } catch (InterruptedException e) {

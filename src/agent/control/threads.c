@@ -294,7 +294,8 @@ int control_return(struct control_call *c)
                    : *type == 'D'                 ? (*ti)->ForceEarlyReturnDouble(ti, t, v.d)
                    : *type == 'L' || *type == '[' ? (*ti)->ForceEarlyReturnObject(ti, t, v.l)
                                                   : (*ti)->ForceEarlyReturnInt(ti, t, v.i);
-    buf_printf(c->done, "%s returns %s when %s runs", place, text ? text : "", c->operands[0]);
+    buf_printf(c->done, "%s returns%s%s when %s runs", place, text ? " " : "", text ? text : "",
+               c->operands[0]);
     return control_error(c, place, e);
 }
 

@@ -181,6 +181,45 @@ static void put_boxed(struct inspection *i, jobject o, jclass c, const char *sig
     inspect_put_value(i, signature, v);
 }
 
+/*
+ * Writes "constant": "shop.Color.RED" for a constant of an enum, also of one whose class is a body
+ * of its own below the enum's.
+ */
+static void put_constant(struct inspection *i, jobject o, jclass c)
+{
+    JNIEnv *jni = i->jni;
+    jclass of = vm_find_class(jni, "java/lang/Enum"), enum_class = NULL;
+    if (of && (*jni)->IsInstanceOf(jni, o, of)) {
+        jclass k = (*jni)->NewLocalRef(jni, c);
+        while (k && !(*jni)->IsSameObject(jni, k, of)) {
+            if (enum_class)
+                (*jni)->DeleteLocalRef(jni, enum_class);
+            enum_class = k;
+            k = (*jni)->GetSuperclass(jni, k);
+        }
+        if (k)
+            (*jni)->DeleteLocalRef(jni, k);
+    }
+    jfieldID f = enum_class ? vm_field(jni, "java/lang/Enum", "name", "Ljava/lang/String;") : NULL;
+    jstring name = f ? (*jni)->GetObjectField(jni, o, f) : NULL;
+    const char *text = name ? (*jni)->GetStringUTFChars(jni, name, NULL) : NULL;
+    _cleanup_free_ char *its = text ? inspect_class_name(i, enum_class) : NULL;
+    if (its) {
+        _cleanup_(buf_release) struct buf constant = BUF(1 << 18);
+        buf_printf(&constant, "%s.%s", its, text);
+        json_key_string(i->out, "constant", buf_str(&constant));
+    }
+    if (text)
+        (*jni)->ReleaseStringUTFChars(jni, name, text);
+    vm_clear_exception(jni);
+    if (name)
+        (*jni)->DeleteLocalRef(jni, name);
+    if (enum_class)
+        (*jni)->DeleteLocalRef(jni, enum_class);
+    if (of)
+        (*jni)->DeleteLocalRef(jni, of);
+}
+
 static void put_known(struct inspection *i, jobject o, jclass c, const char *name)
 {
     static const struct {
@@ -224,6 +263,7 @@ void inspect_put_object(struct inspection *i, jobject o)
     json_key_string(i->out, "class", name);
     if (name)
         put_known(i, o, c, name);
+    put_constant(i, o, c);
     json_end_object(i->out);
     (*i->jni)->DeleteLocalRef(i->jni, c);
 }

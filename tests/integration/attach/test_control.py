@@ -80,6 +80,36 @@ def start(jdk, jvmscope, tmp_path):
         p.process.wait()
 
 
+@pytest.mark.jdks(8, 21)
+def test_locals_that_are_null_or_constants_are_shown(start):
+    program = start("allow-control=y")
+    line = line_of("painted = value;")
+    program.until(lambda s: s[2] > 3)
+    assert program.control("break", f"Controlled:{line}")["done"].endswith("1 place")
+    assert program.held()["at"] == f"Controlled.paint:{line}"
+    program.control("set", WORKER, 0, "name", "null")
+    pid = program.process.pid
+    shown = lab.read_json("inspect", "--json", pid, "stack", WORKER)["frames"][0]["locals"]
+    assert list(shown) == ["name", "id", "value"] and shown["name"] is None
+    green = shown["id"]
+    assert (green["class"], green["constant"]) == ("Controlled$Color$1", "Controlled$Color.GREEN")
+    table = lab.output("inspect", pid, "stack", WORKER)
+    constant = f"Controlled$Color.GREEN@{green['id']}"
+    assert f" name=null id={constant} value=" in table, table
+    # Times have units; what `state` says, and false properties, are not in the text.
+    first = table.splitlines()[0]
+    assert re.search(
+        rf"^thread +{WORKER} .*state=\w+ suspended daemon .* cpu=[\d.]+ [mu]?s ", first
+    )
+    assert "=false" not in first and "flags" not in first and "\ndepth" not in table, table
+    threads = lab.output("inspect", pid, "threads")
+    assert "flags" not in threads and re.search(r" tid +cpu +frames", threads), threads
+    described = lab.output("inspect", pid, "class", "Controlled")
+    assert "bytecode" not in described and max(map(len, described.splitlines())) < 130, described
+    done = program.control("return", WORKER)["done"]
+    assert done == f"Controlled.paint:{line} returns when {WORKER} runs"
+
+
 def test_a_thread_is_held_inspected_and_changed(jdk, start, tmp_path, jvmscope):
     program = start("allow-control=y")
     program.until(lambda s: s[2] > 3)

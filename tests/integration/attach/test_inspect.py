@@ -387,9 +387,7 @@ def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
     assert not re.search(r"\([A-Z\[;/a-z]*\)[VIJZ\[L]", methods), methods
     assert lab.output("inspect", program.pid, "deadlocks") == "no deadlocks\n"
     threads = lab.output("inspect", program.pid, "threads")
-    assert re.search(
-        r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M
-    ), threads
+    assert re.search(r"^ +\d+ +holder +the group +parked ", threads, re.M), threads
 
 
 @pytest.mark.jdks(8, 17, 21, 25)
