@@ -82,7 +82,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                    .default_value = "1g", .min = 1, .max = UINT64_MAX, .goes_with = CALLS},
     [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, .separator = ',', .values = "<fields>", .help = "fields of traced objects to record: pkg.Class.field,...", .goes_with = CALLS},
     [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects, on a thread of the agent", .goes_with = CALLS},
-    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "values at lines: 'pkg.Class:12 {local} {this.field}; ...'",
+    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "values at lines: 'pkg.Class:12 {local} {this.field}, pkg.Class:30 {arg1}'",
                  .gives = GIVES_EVENTS, .shown_by = "trace"},
     [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "reads and writes of pkg.Class.field,... by bytecode, not by reflection, VarHandle, Unsafe or JNI",
                    .gives = GIVES_EVENTS, .shown_by = "trace"},

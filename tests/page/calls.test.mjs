@@ -366,7 +366,7 @@ test("coverage: the table's numbers, and the colours of the source's lines", asy
   for (const c of coverage.classes) {
     const row = shown.find((r) => r[0] === c.class);
     assert.deepEqual(
-      [row[2], row[3], row[4], row[5], row[7]].map(Number),
+      [row[2], row[3], row[5], row[6], row[8]].map(Number),
       [
         c.lines_hit,
         c.lines - c.lines_hit,
@@ -374,6 +374,16 @@ test("coverage: the table's numbers, and the colours of the source's lines", asy
         c.methods - c.methods_hit,
         c.branches - c.branches_hit,
       ],
+      c.class,
+    );
+    // Of methods and branches, too, each class has its share, or none.
+    const shares = [
+      [c.methods_hit, c.methods],
+      [c.branches_hit, c.branches],
+    ].map(([hit, all]) => (all ? `${((100 * hit) / all).toFixed(1)} %` : "–"));
+    assert.deepEqual(
+      [row[4], row[7]].map((t) => t.replace(/\s/, " ")),
+      shares,
       c.class,
     );
   }

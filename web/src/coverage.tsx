@@ -39,7 +39,9 @@ export interface CoverageJson {
   texts?: Record<string, string>; // by the file's place below the folder of sources
 }
 
-const share = (hit: number, all: number) => (all ? hit / all : 1);
+/** What a class does not have is none of 100 %; above all shares. */
+const NONE = 2;
+const share = (hit: number, all: number) => (all ? hit / all : NONE);
 
 /** The path of a class's source relative to the folder of sources. */
 function placeOf(c: CoverClass): string {
@@ -63,6 +65,7 @@ export function CoverageView({
           share(c.lines_hit, c.lines),
           c.lines_hit,
           c.lines - c.lines_hit,
+          share(c.methods_hit, c.methods),
           c.methods_hit,
           c.methods - c.methods_hit,
           share(c.branches_hit, c.branches),
@@ -76,7 +79,7 @@ export function CoverageView({
     return rows.filter((r) => test(String(r.cells[0])));
   }, [rows, text]);
   const at = json.classes.findIndex((c) => c.class === kept.kl);
-  const part = { numeric: true, format: (v: number) => percent(v, 1) };
+  const part = { numeric: true, format: (v: number) => (v === NONE ? "–" : percent(v, 1)) };
   const t = json.total;
   return (
     <main class="coverage">
@@ -149,7 +152,8 @@ export function CoverageView({
               { title: "Lines", ...part },
               { title: "ran", numeric: true, minor: true },
               { title: "missed", numeric: true },
-              { title: "Methods", numeric: true, minor: true },
+              { title: "Methods", ...part },
+              { title: "ran ", numeric: true, minor: true },
               { title: "missed ", numeric: true, minor: true },
               { title: "Branches", ...part },
               { title: "missed  ", numeric: true, minor: true },
@@ -172,9 +176,9 @@ function Meter({ what, hit, all }: { what: string; hit: number; all: number }) {
   return (
     <span class="meter" title={`${hit} of ${all} ${what}`}>
       <span class="gauge" aria-hidden="true">
-        <i style={{ width: `${100 * share(hit, all)}%` }} />
+        <i style={{ width: `${100 * (all ? hit / all : 0)}%` }} />
       </span>
-      <b>{percent(share(hit, all), 1)}</b> of {all} {what}
+      {all ? <b>{percent(hit / all, 1)}</b> : <b>–</b>} of {all} {what}
     </span>
   );
 }
@@ -218,7 +222,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
       <h2 class="break">
         {c.class}{" "}
         <small>
-          {percent(share(c.lines_hit, c.lines), 1)} of {plural(c.lines, "line")}
+          {c.lines ? percent(c.lines_hit / c.lines, 1) : "–"} of {plural(c.lines, "line")}
         </small>
       </h2>
       {text === undefined ? (

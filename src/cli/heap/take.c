@@ -8,6 +8,7 @@
 #include "cli/recording.h"
 #include "cli/replaced.h"
 #include "cli/target.h"
+#include "export/export.h"
 #include "proto/attach.h"
 #include "proto/check.h"
 #include "proto/scratch.h"
@@ -195,6 +196,12 @@ static int cmd_heap_dump(const struct command *self, int argc, char **argv)
     if (expand_file_name(options.output ? options.output : "heap-%p.hprof", vm.pid, output,
                          sizeof(output)) < 0)
         return complain(options.output, "this name is too long", NULL);
+    const struct export_format *format = export_format_of(output);
+    if (strcmp(output, "-") == 0 || (format && strcmp(format->extension, ".hprof") != 0)) {
+        complain(output, "a heap dump is a file in HPROF's format",
+                 "name it FILE.hprof; jvmscope heap leaks -o x.html FILE.hprof writes a page");
+        return 2;
+    }
     if (!replaced_check(output, ".hprof"))
         return 2;
     return take(&vm, operands.list[0], output, options.all);

@@ -203,6 +203,19 @@ static void print_ends(const struct what_if_answer *a)
                format_duration(at_once, a->ends_ns[0]), format_duration(late, a->ends_ns[1]));
 }
 
+/* Prints why nothing changes, and how much would where the program takes another course. */
+static void print_off_path(const char *gained, uint64_t most)
+{
+    char text[24];
+    printf(" nothing is %s, because none of these sections lies on the critical path (jvmscope "
+           "threads critical-path)",
+           gained);
+    if (most)
+        printf(": the range is what another run may take, where at most %s is %s",
+               format_duration(text, most), gained);
+    putchar('\n');
+}
+
 static void show_gains(const struct thread_view *v, double factor, const struct gain *gains,
                        size_t n, size_t left, const struct unknown_table *unknown, struct json *j)
 {
@@ -335,6 +348,7 @@ int threads_what_if(struct thread_view *v)
     json_begin_array(&j);
     if (!o->json && thread_view_end(v))
         printf("up to the end of %s:\n", thread_view_end(v));
+    uint64_t most = 0; /* that another course of the program would gain or lose */
     bool off_path = true, more = false, kept = false, inferred = false, ends = false;
     /* First, because it keeps the holds that it collects. */
     int r = o->lock ? path_share_inferred(v->t, &v->range, class_selected, o->lock, &inferred) : 0;
@@ -355,6 +369,8 @@ int threads_what_if(struct thread_view *v)
         ends |= a.ends_inferred;
         more |= more_possible(&a);
         off_path = off_path && !what_if_on_path(w.factor, &a) && a.answer == a.before;
+        most = MAX(most,
+                   w.factor > 1 ? a.high - MIN(a.high, a.before) : a.before - MIN(a.low, a.before));
     }
     if (r == 0 && !o->json && kept)
         puts(" order kept: the replay keeps the recorded order of the locks, because it could not "
@@ -366,9 +382,7 @@ int threads_what_if(struct thread_view *v)
     if (r == 0 && !o->json && more)
         explain_possible();
     if (r == 0 && !o->json && off_path)
-        printf(" nothing is %s, because none of these sections lies on the critical path "
-               "(jvmscope threads critical-path)\n",
-               factors[0] > 1 ? "lost" : "gained");
+        print_off_path(factors[0] > 1 ? "lost" : "gained", most);
     if (r == 0 && !o->json)
         thread_view_print_unknown(v, &unknown);
     vec_release(&unknown.rows);

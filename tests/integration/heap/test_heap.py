@@ -581,6 +581,16 @@ def test_classes_that_the_vm_generates_are_not_of_several_loaders(jdk, tmp_path)
         assert [n.removeprefix("Branches of ") for n in notes if "Branches" in n] == left, notes
 
 
+@pytest.mark.parametrize("name", ["x.html", "x.jfr", "x.collapsed", "-"])
+def test_a_dump_is_not_written_under_the_name_of_another_format(jdk, tmp_path, name):
+    """A browser showed the bytes of "x.html", and "-" was a file of that name."""
+    with Program(jdk, "HeapGraph") as p:
+        done = lab.jvmscope("heap", "dump", "-o", name, p.pid, cwd=tmp_path)
+        assert done.returncode == 2 and not list(tmp_path.iterdir()), done
+        assert "a heap dump is a file in HPROF's format" in done.stderr, done
+        assert lab.jvmscope("heap", "dump", "-o", "x.bin", p.pid, cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_a_row_of_several_classes_says_so(jdk, tmp_path):
     """The lambdas of one class have one name in a dump, and one row: three objects, not of one
