@@ -163,6 +163,66 @@ test("the critical path says what ran and what was idle, as threads critical-pat
   }
 });
 
+test("the keys of a view work without the focus of its picture, and a tab keeps the focus", async () => {
+  const page = await open(browser, `${url}#v=threads`, { colorScheme: "light" });
+  await ready(page);
+  const focus = () => page.evaluate(() => document.activeElement.tagName);
+  const pressed = (name, on) =>
+    page.waitForSelector(`.tools button:has-text("${name}")[aria-pressed=${on}]`);
+  assert.equal(await focus(), "BODY");
+  await page.keyboard.press("n");
+  await page.waitForSelector(".details[data-segment='0']");
+  for (const [key, name, on] of [
+    ["g", "Groups", true],
+    ["c", "Critical path", false],
+    ["m", "Marks", false],
+    ["v", "of the VM", true],
+  ]) {
+    await page.keyboard.press(key);
+    await pressed(name, on);
+  }
+  await page.keyboard.press("+");
+  await page.waitForURL(/tf=\d+/);
+  const from = Number(new URL(page.url()).hash.match(/tf=(\d+)/)[1]);
+  await page.keyboard.press("d"); // later, and not dark
+  await page.waitForURL((u) => Number(u.hash.match(/tf=(\d+)/)?.[1] ?? from) > from);
+  assert.equal(await page.locator("[aria-label='Light or dark']").textContent(), "☾");
+  assert.equal(await focus(), "BODY");
+  // The tab that is clicked has the focus in the next view as well.
+  const tab = (name) =>
+    page.waitForFunction(
+      (n) =>
+        document.activeElement.textContent === n &&
+        document.activeElement.getAttribute("aria-current") === "page",
+      name,
+    );
+  for (const name of ["Monitor statistics", "Threads"]) {
+    await page.click(`nav.tabs button:text-is("${name}")`);
+    await tab(name);
+  }
+  await ready(page);
+  await page.keyboard.press("c");
+  await pressed("Critical path", true);
+  await tab("Threads");
+  // A field has its letters, a dialog its keys, and a button is pressed by Enter.
+  await page.keyboard.press("s");
+  await page.waitForSelector("dialog[open]");
+  await page.keyboard.press("c");
+  await page.keyboard.press("Escape"); // clears and leaves the field
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+  await pressed("Critical path", true);
+  // The same of a flame graph.
+  await page.goto(url);
+  await page.reload();
+  await page.waitForSelector(".flame canvas[data-still=true]");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() =>
+    document.querySelector(".flame .sr").textContent.includes("in it and what it calls"),
+  );
+  assert.deepEqual(page.problems, []);
+});
+
 test("a click shows the state, its stack and what ended it", async () => {
   const page = await open(browser, `${url}#v=threads`);
   // The middle of main's longest wait for another thread's end; rows are under an axis of 24

@@ -30,6 +30,22 @@ import { sourceOf } from "./timeline";
 import { invert, matched, rank, sandwich, search, select, unattributed, withCalls } from "./tree";
 import { views } from "./views";
 
+/**
+ * Hands a key to the main part of the view, [data-keys], when nothing that has keys of its own has the focus. Returns whether it
+ * is one of its keys.
+ */
+function isForView(e: KeyboardEvent): boolean {
+  const at = e.target as Element;
+  const isButton = !!at.closest?.("button, summary");
+  const isFree = at === document.body || (isButton && e.key !== "Enter" && e.key !== " ");
+  if (!isFree || document.querySelector("dialog[open]")) return false;
+  const { key, shiftKey } = e;
+  const own = document.querySelector("[data-keys]");
+  return (
+    !!own && !own.dispatchEvent(new KeyboardEvent(e.type, { key, shiftKey, cancelable: true }))
+  );
+}
+
 export function App({ page }: { page: PageJson }) {
   const [state, setState] = useState<State>(() => decode(location.hash));
   const [help, setHelp] = useState(false);
@@ -74,7 +90,11 @@ export function App({ page }: { page: PageJson }) {
     const onKey = (e: KeyboardEvent) => {
       const typing =
         e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement;
-      if (e.ctrlKey || e.metaKey || e.altKey) return;
+      if (e.ctrlKey || e.metaKey || e.altKey || e.defaultPrevented) return;
+      if (isForView(e)) {
+        e.preventDefault();
+        return;
+      }
       if (e.key === "Escape") {
         if (typing) (e.target as HTMLElement).blur();
         if (state.search) change({ search: "" });
@@ -95,6 +115,14 @@ export function App({ page }: { page: PageJson }) {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, [state]);
+
+  // A view brings the tabs along, so the one that was clicked is another element afterwards.
+  const hadTab = useRef(false);
+  hadTab.current = !!document.activeElement?.closest("nav.tabs");
+  useLayoutEffect(() => {
+    if (hadTab.current && !document.activeElement?.closest("nav.tabs"))
+      document.querySelector<HTMLElement>("nav.tabs [aria-current]")?.focus();
+  });
 
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
   const row = views.find((v) => v.name === state.view);

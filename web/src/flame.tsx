@@ -272,6 +272,7 @@ export function Flame(p: Props) {
         <canvas
           ref={canvas}
           tabIndex={0}
+          data-keys
           role="application"
           aria-roledescription="flame graph"
           aria-label={`${p.title}. Arrow keys move between frames, Enter zooms in, Backspace out, O opens callers and callees.`}

@@ -202,6 +202,7 @@ export function HeapMap(p: Props) {
         <canvas
           ref={canvas}
           tabIndex={0}
+          data-keys
           role="application"
           aria-roledescription="treemap"
           aria-label="Map of the objects that hold the memory. Arrow keys move from larger to smaller objects, Enter shows what an object holds, Backspace goes back, Space inspects the object."

@@ -482,6 +482,7 @@ export function ThreadView({ json, source, file, requests, kept, keep, go }: Pro
         <canvas
           ref={canvas}
           tabIndex={0}
+          data-keys
           role="application"
           aria-roledescription="thread timeline"
           data-lines={lines.length}

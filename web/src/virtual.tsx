@@ -65,6 +65,7 @@ export function VirtualTable(p: Props) {
     <div
       class="virtual"
       ref={box}
+      data-keys
       tabIndex={0}
       onScroll={(e) => setTop(e.currentTarget.scrollTop)}
       onKeyDown={onKey}
