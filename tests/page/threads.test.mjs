@@ -223,6 +223,24 @@ test("the keys of a view work without the focus of its picture, and a tab keeps 
   assert.deepEqual(page.problems, []);
 });
 
+test("on a phone the help opens at its beginning", async () => {
+  const page = await open(browser, `${url}#v=threads`, { viewport: { width: 390, height: 844 } });
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open]");
+  const [tops, shown, all] = await page.$eval("dialog", (d) => [
+    [d.getBoundingClientRect().top, d.querySelector("h2").getBoundingClientRect().top],
+    d.clientHeight,
+    d.scrollHeight,
+  ]);
+  assert.ok(all > shown, "there is more than fits");
+  assert.ok(
+    tops[0] >= 0 && tops[1] >= tops[0],
+    `the title is at ${tops[1]}, the dialog at ${tops[0]}`,
+  );
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Close");
+  assert.deepEqual(page.problems, []);
+});
+
 test("a click shows the state, its stack and what ended it", async () => {
   const page = await open(browser, `${url}#v=threads`);
   // The middle of main's longest wait for another thread's end; rows are under an axis of 24

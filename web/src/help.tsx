@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef } from "preact/hooks";
+import { showAtTop } from "./dialog";
 import { kinds, PageJson } from "./data";
 import { Missing } from "./missing";
 import { colour, kindTitles } from "./palette";
@@ -34,7 +35,7 @@ export function Help(p: {
   metric: string;
 }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => showAtTop(dialog.current!), []);
   const of = views.find((v) => v.name === p.view) ?? {
     help: <Profile isDark={p.isDark} metric={p.metric} />,
     keys,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How to read the page of a fleet, and its keys.
 import { useEffect, useRef } from "preact/hooks";
+import { showAtTop } from "../dialog";
 import type { View } from "./state";
 
 const of: Record<View, string> = {
@@ -28,7 +29,7 @@ const keys: [string, string][] = [
 
 export function Help({ view, onClose }: { view: View; onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => showAtTop(dialog.current!), []);
   return (
     <dialog
       ref={dialog}
