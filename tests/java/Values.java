@@ -95,7 +95,7 @@ public class Values {
 
     static void fail(int n) {
         if (n > 0)
-            throw new Silent("no \"room\"");
+            throw new Silent(n == 1 ? "no \"room\"" : n == 2 ? "" : null);
     }
 
     static void changing(Map<Object, Object> map, List<Object> list) {
@@ -269,11 +269,15 @@ public class Values {
         one("cycle", cycle);
         one("joiner", new java.util.StringJoiner(",").add("a").add("b"));
         one("quoted", "a\"b\\c\nd");
-        one("huge", new String(new char[1 << 20]).replace('\0', 'h'));
+        String huge = new String(new char[1 << 20]).replace('\0', 'h');
+        one("huge", huge);
+        one("hugebuilder", new StringBuilder(huge));
+        one("hugeinside", Arrays.asList(huge, "like... (5000)"));
+        one("like", "like... (5000)");
         one("exception", new Silent("why"));
         real(0.1, 0.1f);
         real(2, 1e30f);
-        for (int n = 0; n < 2; n++) {
+        for (int n = 0; n < 4; n++) {
             try {
                 fail(n);
             } catch (Silent e) {

@@ -234,6 +234,7 @@ static int put_values(const struct ended *c)
     buf_clear(&method_trace.returned);
     buf_clear(&method_trace.exception);
     buf_clear(&method_trace.message);
+    method_trace.has_message = false;
     json_begin_array(&j);
     if (c->method->has_this && value_take(&at, end, 'L', &v))
         value_json(&j, &v);
@@ -246,7 +247,8 @@ static int put_values(const struct ended *c)
         value_json(&(struct json){.out = &method_trace.returned}, &v);
     else if (c->exit->kind == RECORD_THROWN && result(c, &v)) {
         trace_put_class(&method_trace.exception, v.class);
-        if (value_is_message(&v) && v.length > 0)
+        method_trace.has_message = value_is_message(&v);
+        if (method_trace.has_message)
             trace_put_text(&method_trace.message, &v);
     }
     return buf_error(&method_trace.arguments);
@@ -281,7 +283,8 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
     jfr_put_byte(&e, c->method->has_this);
     jfr_put_string_n(&e, back->len ? (const char *)back->data : NULL, back->len);
     jfr_put_string_n(&e, thrown->len ? (const char *)thrown->data : NULL, thrown->len);
-    jfr_put_string_n(&e, message->len ? (const char *)message->data : NULL, message->len);
+    jfr_put_string_n(&e, method_trace.has_message ? buf_str(&method_trace.message) : NULL,
+                     message->len);
     jfr_put_long(&e, (int64_t)c->reading_ns);
     jfr_commit(&e);
     budget_spend(&method_trace.budget, room);

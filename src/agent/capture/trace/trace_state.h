@@ -60,6 +60,7 @@ extern struct method_trace {
     VEC(struct method_copy) known;
     /* path values of the call that is being written */
     struct buf arguments, returned, exception, message;
+    bool has_message; /* which may be empty */
 } method_trace;
 
 /* ---- trace_calls.c */

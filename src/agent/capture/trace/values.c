@@ -251,12 +251,15 @@ void trace_put_text(struct buf *b, const struct value *v)
         buf_printf(b, "... (%lld)", (long long)v->length);
 }
 
+/* The mark of what was left out stands behind the quotation marks: it is no part of the text. */
 static void put_quoted(struct buf *b, const struct value *v)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096);
-    trace_put_text(&text, v);
+    trace_put_utf16(&text, v->chars, v->n_chars);
     struct json j = {.out = b};
     json_string_n(&j, (const char *)text.data, text.len);
+    if (v->length > v->n_chars)
+        buf_printf(b, "... (%lld)", (long long)v->length);
 }
 
 /* Writes a character inside an object, quoted and escaped as in Java. */
@@ -337,6 +340,10 @@ static void put_known(struct buf *text, const struct value *v)
     enum shape_style style = v->shown->style;
     if (style != STYLE_QUOTED) {
         v->shown->put(text, v);
+        return;
+    }
+    if (v->shown->kind == SHAPE_CHARS) {
+        put_quoted(text, v);
         return;
     }
     _cleanup_(buf_release) struct buf plain = BUF(16 << 10);
@@ -483,6 +490,11 @@ void value_json(struct json *j, const struct value *v)
     bool is_number = v->shown && v->shown->style == STYLE_NUMBER && v->n_parts;
     if (v->type == 'L' && box.type == 'C') { /* without quotes it would look like a String */
         put_char(&text, &box);
+        put_tagged(j, "object", &text);
+        return;
+    }
+    if (value_is_string(v) && v->length > v->n_chars) { /* not the string: the beginning of it */
+        put_quoted(&text, v);
         put_tagged(j, "object", &text);
         return;
     }
