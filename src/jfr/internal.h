@@ -264,7 +264,8 @@ struct metadata {
 
 struct jfr_writer {
     int fd;
-    int replaced; /* the file that was there before; -1: none */
+    int replaced;  /* the file that was there before; -1: none */
+    char *unnamed; /* the path that the file, which has no name yet, is to have; or NULL */
     struct jfr_writer_options options;
     uint64_t base_ns; /* the time of tick 0 */
     int64_t epoch_ns; /* the wall-clock time of tick 0, since 1970 */
@@ -418,6 +419,15 @@ void region_prefault(struct jfr_writer *w);
  */
 void region_cover(struct region *r, uint32_t n);
 void region_format(struct region *r, uint32_t n);
+
+/* ---- writer_file.c ---- */
+
+/* Creates the file at a path (jfr_writer_open). Returns its descriptor or a negative errno. */
+int file_create(struct jfr_writer *w, const char *path);
+/* Returns the descriptor of a file in memory or a negative errno. */
+int file_in_memory(void);
+/* Closes the file that was replaced, whose blocks are free then. */
+void file_drop_replaced(struct jfr_writer *w);
 
 /* ---- writer.c ---- */
 /*

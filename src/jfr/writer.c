@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 
 /* Tick 0 is this long before the start, for events that began earlier. */
 #define BEFORE_OPEN_NS (600 * NS_PER_SECOND)
@@ -128,50 +127,6 @@ static int first_chunk(struct jfr_writer *w)
 
 /* ---- open and release ---- */
 
-/*
- * Keeps a file that is replaced open until the worker's first round: removing a large file takes
- * the system many milliseconds, which would delay the start of the program, and its blocks are
- * freed only when it is closed. If the new recording may need the room, the file is closed at once.
- */
-static void keep_replaced(struct jfr_writer *w, const char *path, const struct stat *st)
-{
-    enum { LARGE = 16 << 20 };
-
-    struct statvfs fs;
-    uint64_t needs = w->options.ring_bytes + (UINT64_C(64) << 20);
-    if (st->st_size >= LARGE && statvfs(path, &fs) == 0 &&
-        (uint64_t)fs.f_bavail * fs.f_frsize >= needs)
-        w->replaced = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static void drop_replaced(struct jfr_writer *w)
-{
-    if (w->replaced >= 0)
-        close(w->replaced);
-    w->replaced = -1;
-}
-
-static int create_file(struct jfr_writer *w, const char *path)
-{
-    struct stat st = {0};
-    if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
-        st.st_mode = S_IFREG; /* a dangling link is replaced */
-    else if (!stat(path, &st) && !S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    else if (S_ISREG(st.st_mode))
-        keep_replaced(w, path, &st);
-    if (unlink(path) && errno != ENOENT)
-        return -errno;
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return fd < 0 ? -errno : fd;
-}
-
-static int memory_file(void)
-{
-    int fd = (int)syscall(SYS_memfd_create, "jvmscope-ring", 1 /* MFD_CLOEXEC */);
-    return fd < 0 ? -errno : fd;
-}
-
 static void writer_release(struct jfr_writer *w)
 {
     region_free(w->chunk.region);
@@ -182,7 +137,8 @@ static void writer_release(struct jfr_writer *w)
     dictionary_release_types(w);
     metadata_release(&w->metadata);
     free(w->slots);
-    drop_replaced(w);
+    file_drop_replaced(w);
+    free(w->unnamed);
     if (w->fd >= 0)
         close(w->fd);
     pthread_mutex_destroy(&w->work);
@@ -238,11 +194,11 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     int error = writer_init(w, options ? options : &defaults);
     bool ring = w->options.ring_bytes != 0;
     if (!error) {
-        w->fd = path ? create_file(w, path) : ring ? memory_file() : -EINVAL;
+        w->fd = path ? file_create(w, path) : ring ? file_in_memory() : -EINVAL;
         error = w->fd < 0 ? w->fd : ring ? ring_create(w) : 0;
         if (!error)
             error = ring ? ring_begin(w) : first_chunk(w);
-        if (error && path && w->fd >= 0)
+        if (error && path && w->fd >= 0 && !w->unnamed)
             unlink(path);
     }
     if (error) {
@@ -281,7 +237,7 @@ static int do_work(struct jfr_writer *w)
 {
     if (atomic_load(&w->closed))
         return -EBADF;
-    drop_replaced(w);
+    file_drop_replaced(w);
     if (!is_whole(w))
         atomic_store(&w->lost, true);
     if (atomic_load(&w->lost))

@@ -114,6 +114,11 @@ struct jfr_writer_options {
      * declared by then; until then the file is no valid recording.
      */
     bool holds_types;
+    /*
+     * A file of this name that is not empty stays until jfr_writer_publish, if the system has files
+     * without a name and there is room for both.
+     */
+    bool keeps_older;
     unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
     /*
      * Woken when there is work to do because events will soon find no room. It must outlive the
@@ -132,6 +137,14 @@ struct jfr_writer_options {
  */
 int jfr_writer_open(struct jfr_writer **ret, const char *path,
                     const struct jfr_writer_options *options) must_check;
+
+/*
+ * Gives the file its name if an older file has kept it (keeps_older), which the new one replaces.
+ * Otherwise does nothing. Returns 0 or a negative errno, after which the older file is still there.
+ */
+int jfr_writer_publish(struct jfr_writer *w) must_check;
+/* Returns whether the file has its name, so that no older file has it. */
+bool jfr_writer_has_name(const struct jfr_writer *w);
 
 /*
  * Prepares room in the file, writes the dictionary and header for what was committed since the last

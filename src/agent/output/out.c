@@ -119,7 +119,8 @@ static int open_hprof(struct out *out, const struct options *o)
 int out_open(struct out *ret, const struct options *o, struct buf *why)
 {
     char path[PATH_MAX];
-    *ret = (struct out){.format = option_format(o), .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *ret = (struct out){
+        .format = option_format(o), .fd = -1, .older = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     const char *address = o->v[OPT_NET].text;
     if (address && !ret->format->connects) {
         buf_printf(why, "net=%s: a recording can only be written to a file", address);
@@ -154,6 +155,10 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
                                    : open_hprof(ret, o);
     if (r == 0 && ring)
         ring_hold(jfr_writer_descriptor(ret->jfr));
+    if (r == 0 && ring && !out_has_name(ret))
+        ret->older = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (ret->older >= 0)
+        ring_hold(ret->older);
     if (r < 0) {
         struct stat st;
         buf_printf(why, "%s: %s", path,
@@ -169,6 +174,27 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
         out_close(ret);
     }
     return r;
+}
+
+static void drop_older(struct out *out)
+{
+    if (out->older >= 0)
+        close(out->older);
+    out->older = -1;
+}
+
+int out_publish(struct out *out, struct buf *why)
+{
+    int r = out->jfr ? jfr_writer_publish(out->jfr) : 0;
+    drop_older(out);
+    if (r < 0)
+        buf_printf(why, "%s: %s", out->path, strerror(-r));
+    return r;
+}
+
+bool out_has_name(const struct out *out)
+{
+    return !out->jfr || jfr_writer_has_name(out->jfr);
 }
 
 void out_stamp(struct out *out)
@@ -288,6 +314,7 @@ int out_close(struct out *out)
     if (out->fd >= 0 && close(out->fd) < 0 && r == 0)
         r = -errno;
     out->fd = -1;
+    drop_older(out);
     free(out->path);
     out->path = NULL;
     free(out->appended);

@@ -35,6 +35,7 @@ struct out {
     uint64_t lost;          /* events of a recording that were lost because of it */
     bool cut;               /* another process cut the file of a recording short */
     struct jfr_writer *jfr; /* of a recording */
+    int older;              /* the ring that it is going to replace, locked; -1: none */
     bool keeps_writer;      /* its memory is not freed, because threads may still use it */
     uint64_t opened_ns;     /* of a recording */
     char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
@@ -46,6 +47,14 @@ struct out {
  * negative errno with a sentence in why (none for -ENOMEM).
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
+/*
+ * Makes the file of a recording take the place of an older one. Until then the older one stays, so
+ * that it is not lost if the recording cannot begin. Returns 0, or a negative errno with a sentence
+ * in why.
+ */
+int out_publish(struct out *out, struct buf *why) must_check;
+/* Returns whether the output is the file at its path, if anything is there. */
+bool out_has_name(const struct out *out);
 /* Sets the time of the HPROF records that follow. */
 void out_stamp(struct out *out);
 /* Writes CONTROL SETTINGS (HPROF records) with the current options. */

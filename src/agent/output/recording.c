@@ -165,6 +165,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
         .waker = &rounds_waker,
         .begins_small = !vm.live,
         .holds_types = !vm.live,
+        .keeps_older = true,
     };
     if (option_always(o)) {
         options.ring_bytes = o->v[OPT_MAX_SIZE].number;

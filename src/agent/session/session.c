@@ -220,15 +220,20 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = session_worker_start(jni);
     vm_beginning = false;
+    if (r == 0)
+        r = out_publish(&s->out, why);
     if (r < 0 && !why->len)
         buf_printf(why, "the VM cannot start a thread for the agent");
     return r;
 }
 
-/* Ends a session that could not begin. Nothing was recorded, so the output is removed. */
+/*
+ * Ends a session that could not begin. Nothing was recorded, so the output is removed, but not an
+ * older file of its name.
+ */
 static void give_up(struct session *s, JNIEnv *jni)
 {
-    char *path = s->out.net ? NULL : strdup(s->out.path);
+    char *path = s->out.net || !out_has_name(&s->out) ? NULL : strdup(s->out.path);
     struct stat st;
     s->running = false;
     finish(s, jni);
