@@ -49,24 +49,31 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
 }
 
 /*
+ * From when to when samples of a thread show what it did in a part of this time. lock: it holds a
+ * lock; got: the node at which it got the lock after waiting for it, or TL_NONE.
+ */
+struct scope {
+    uint64_t least, most;
+    bool lock;
+    uint32_t got;
+};
+
+/*
  * Adds the places of a run, dividing its time equally among its samples. Where in a run the thread
  * had no processor is unknown, so a part without a sample takes the nearest samples of the same
- * run, but none from before or after the request's work. If there are none, the frames that are on
- * the stack at both ends count.
+ * run, within the scope. If there are none, the frames that are on the stack at both ends count,
+ * and for a lock those of the place where it was taken: the ends of a run may lie outside of the
+ * section.
  */
 static int add_activity_run(const struct request_ledger *l, const struct request_part *p,
-                            struct thread_activities *ret)
+                            const struct scope *scope, struct thread_activities *ret)
 {
     const struct requests *r = l->r;
     size_t end, first = ledger_samples(l, p->thread, p->start, p->end, &end);
     if (end == first) {
         struct stretch s = ledger_before(l, p->thread, 0, p->end);
-        uint64_t least = s.start, most = ledger_until(l, p->thread, p->end);
-        if (p->work != REQUEST_NONE) {
-            const struct request_work *w = &r->works.data[p->work];
-            least = MIN(MAX(least, ledger_since_origin(l, w->start_ns)), p->start);
-            most = MAX(MIN(most, ledger_since_origin(l, w->end_ns)), p->end);
-        }
+        uint64_t least = MIN(MAX(s.start, scope->least), p->start),
+                 most = MAX(MIN(ledger_until(l, p->thread, p->end), scope->most), p->end);
         uint64_t ns = p->end - p->start, from, to;
         do {
             from = MAX(least, p->start - MIN(p->start, ns));
@@ -85,17 +92,22 @@ static int add_activity_run(const struct request_ledger *l, const struct request
     }
     if (e || end > first)
         return e;
+    activity.ns = p->end - p->start;
+    if (scope->lock) {
+        activity.frames =
+            wait_frames(l, scope->got == TL_NONE ? TL_NONE : graph_before(l->t, scope->got));
+        return vec_push(&ret->rows, activity);
+    }
     struct path_segment segment = {
         .start = p->start, .end = p->end, .thread = p->thread, .node = p->node, .state = PATH_RUN};
     struct path_frames frames =
         p->node == TL_NONE ? (struct path_frames){0, 0} : path_frames(l->t, l->roles, &segment);
-    activity.ns = p->end - p->start;
     activity.frames = (struct frames_ref){frames.first, frames.n, false};
     return vec_push(&ret->rows, activity);
 }
 
 static int add_activity(const struct request_ledger *l, const struct request_part *p,
-                        struct thread_activities *ret)
+                        const struct scope *scope, struct thread_activities *ret)
 {
     if (p->thread == TL_NONE)
         return 0;
@@ -103,8 +115,8 @@ static int add_activity(const struct request_ledger *l, const struct request_par
                tl_node(l->t, p->node).time >= p->end;
     if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_THROTTLED ||
         p->cause == CAUSE_FAULT || p->cause == CAUSE_GC || p->cause == CAUSE_SAFEPOINT ||
-        (p->cause == CAUSE_CLASS_LOAD && ran))
-        return add_activity_run(l, p, ret);
+        ((p->cause == CAUSE_CLASS_LOAD || p->cause == CAUSE_UNKNOWN) && ran))
+        return add_activity_run(l, p, scope, ret);
     struct thread_activity activity = {.ns = p->end - p->start,
                                        .thread = p->thread,
                                        .kind = p->cause,
@@ -116,12 +128,21 @@ int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_activities *ret)
 {
     bool own = p->cause == CAUSE_SAFEPOINT || (p->cause != CAUSE_QUEUE && !p->behind);
-    return own ? add_activity(l, p, ret) : 0;
+    struct scope scope = {.most = UINT64_MAX, .got = TL_NONE};
+    if (p->work != REQUEST_NONE) {
+        const struct request_work *w = &l->r->works.data[p->work];
+        scope.least = ledger_since_origin(l, w->start_ns);
+        scope.most = ledger_since_origin(l, w->end_ns);
+    }
+    return own ? add_activity(l, p, &scope, ret) : 0;
 }
 
-/* Adds what a thread did from start to end, leaving out times when it had nothing to do. */
-static int add_span_of_thread(struct request_ledger *l, uint32_t thread, uint64_t start,
-                              uint64_t end, struct thread_activities *ret)
+/*
+ * Adds what a thread did from start to end, leaving out times when it had nothing to do. scope: how
+ * far samples may lie outside of that time.
+ */
+static int add_span_in_scope(struct request_ledger *l, uint32_t thread, uint64_t start,
+                             uint64_t end, const struct scope *scope, struct thread_activities *ret)
 {
     struct request_parts *p = &l->scratch;
     int e = 0;
@@ -137,9 +158,29 @@ static int add_span_of_thread(struct request_ledger *l, uint32_t thread, uint64_
         const struct request_part *part = &p->rows.data[i];
         bool waits = part->node != TL_NONE && ledger_is_blocked(tl_node(l->t, part->node).kind);
         if (!waits || !idle_is_idle_stack(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
-            e = add_activity(l, part, ret);
+            e = add_activity(l, part, scope, ret);
     }
     return e;
+}
+
+/* Adds what a thread did from start to end, as far as samples before the end show it. */
+static int add_span_of_thread(struct request_ledger *l, uint32_t thread, uint64_t start,
+                              uint64_t end, struct thread_activities *ret)
+{
+    const struct scope scope = {.most = end, .got = TL_NONE};
+    return add_span_in_scope(l, thread, start, end, &scope, ret);
+}
+
+/*
+ * Adds what the owner of a lock did from start to end, which lie in the section in which it holds
+ * the lock. got: the node at which it got the lock, or TL_NONE.
+ */
+static int add_span_of_owner(struct request_ledger *l, uint32_t owner, uint64_t start, uint64_t end,
+                             uint32_t got, struct thread_activities *ret)
+{
+    bool its = got != TL_NONE && tl_node(l->t, got).thread == owner;
+    const struct scope scope = {start, end, true, its ? got : TL_NONE};
+    return add_span_in_scope(l, owner, start, end, &scope, ret);
 }
 
 /* Returns the thread that ended a wait, or TL_NONE. */
@@ -169,19 +210,21 @@ static int add_owners(struct request_ledger *l, const struct request_part *p, ui
             high = mid;
     }
     uint64_t at = p->start;
+    uint32_t got = low > l->object_first[object] ? l->taken[low - 1] : TL_NONE;
     int e = 0;
     for (; e == 0 && low < last && tl_node(t, l->taken[low]).time < p->end; low++) {
         const struct tl_node n = tl_node(t, l->taken[low]);
         if (n.thread == p->thread)
             continue;
         uint32_t holder = owner != TL_NONE ? owner : waker_of(t, l->taken[low]);
-        e = add_span_of_thread(l, holder, at, n.time, ret);
+        e = add_span_of_owner(l, holder, at, n.time, got, ret);
         owner = n.thread;
+        got = l->taken[low];
         at = n.time;
     }
     if (owner == TL_NONE)
         owner = waker_of(t, p->ends);
-    return e ? e : owner == p->thread ? 0 : add_span_of_thread(l, owner, at, p->end, ret);
+    return e ? e : owner == p->thread ? 0 : add_span_of_owner(l, owner, at, p->end, got, ret);
 }
 
 int request_part_culprits(struct request_ledger *l, const struct request_part *p,

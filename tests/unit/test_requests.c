@@ -738,6 +738,49 @@ static void what_follows_a_request_is_no_place_of_it(void **state)
 }
 
 /*
+ * A thread holds a lock for which a request waits. What it does after the release is not what it
+ * held the lock for: samples in the section show that, or the place where the thread itself had
+ * waited for the lock, or nothing does.
+ */
+static void what_follows_a_section_is_no_place_of_it(void **state)
+{
+    enum { NOTHING, SAMPLE, WAIT, CASES };
+
+    struct read f;
+    for (int known = NOTHING; known < CASES; known++) {
+        open_file(true);
+        put_sleep(POOL, 0.1, 1, 3);
+        if (known == WAIT)
+            put_enter(POOL, 2, 3, COMPACTOR);
+        if (known == SAMPLE)
+            put_sample(POOL, 30, 1);
+        put_sleep(HTTP, 0.1, 0.1, 3);
+        put_enter(HTTP, 10, 50, POOL);
+        put_sample(POOL, 65, 2);
+        put_sleep(POOL, 70, 5, 3);
+        put_simple(1, "GET /locked", 5, 60);
+        read_file(&f, &(struct request_filter){0});
+        divide(&f, 1);
+        takes(&f, CAUSE_LOCK, 50);
+        for (size_t i = 0; i < f.p.rows.len; i++) {
+            struct thread_activities activities = {0};
+            const struct request_part *p = &f.p.rows.data[i];
+            assert_int_equal(request_part_culprits(f.l, p, &activities), 0);
+            assert_int_equal(activities.rows.len, p->cause == CAUSE_LOCK);
+            if (activities.rows.len) {
+                const struct frames_ref *frames = &activities.rows.data[0].frames;
+                assert_string_equal(tl_thread_name(f.t, activities.rows.data[0].thread), "pool-1");
+                assert_int_equal(frames->n, known != NOTHING);
+                if (frames->n)
+                    assert_string_equal(frames_ref_method(f.l, frames, 0, NULL), "C.m1");
+            }
+            vec_release(&activities.rows);
+        }
+        done(&f);
+    }
+}
+
+/*
  * A thread served ten requests in one run, and had no processor for 40 ms: where one of them took
  * as much longer than the others, it lost all of this, and otherwise they lost equal shares.
  */
@@ -1187,6 +1230,7 @@ int main(void)
         cmocka_unit_test_teardown(cpu_that_was_not_examined_is_stated, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(what_follows_a_request_is_no_place_of_it, remove_file),
+        cmocka_unit_test_teardown(what_follows_a_section_is_no_place_of_it, remove_file),
         cmocka_unit_test_teardown(a_delay_belongs_to_the_requests_that_took_longer, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_distinguished_from_the_typical_ones,
