@@ -423,11 +423,11 @@ void region_format(struct region *r, uint32_t n);
 /* ---- writer_file.c ---- */
 
 /* Creates the file at a path (jfr_writer_open). Returns its descriptor or a negative errno. */
-int file_create(struct jfr_writer *w, const char *path);
+int writer_file_create(struct jfr_writer *w, const char *path);
 /* Returns the descriptor of a file in memory or a negative errno. */
-int file_in_memory(void);
+int writer_file_in_memory(void);
 /* Closes the file that was replaced, whose blocks are free then. */
-void file_drop_replaced(struct jfr_writer *w);
+void writer_file_drop_replaced(struct jfr_writer *w);
 
 /* ---- writer.c ---- */
 /*

@@ -137,7 +137,7 @@ static void writer_release(struct jfr_writer *w)
     dictionary_release_types(w);
     metadata_release(&w->metadata);
     free(w->slots);
-    file_drop_replaced(w);
+    writer_file_drop_replaced(w);
     free(w->unnamed);
     if (w->fd >= 0)
         close(w->fd);
@@ -194,7 +194,7 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     int error = writer_init(w, options ? options : &defaults);
     bool ring = w->options.ring_bytes != 0;
     if (!error) {
-        w->fd = path ? file_create(w, path) : ring ? file_in_memory() : -EINVAL;
+        w->fd = path ? writer_file_create(w, path) : ring ? writer_file_in_memory() : -EINVAL;
         error = w->fd < 0 ? w->fd : ring ? ring_create(w) : 0;
         if (!error)
             error = ring ? ring_begin(w) : first_chunk(w);
@@ -237,7 +237,7 @@ static int do_work(struct jfr_writer *w)
 {
     if (atomic_load(&w->closed))
         return -EBADF;
-    file_drop_replaced(w);
+    writer_file_drop_replaced(w);
     if (!is_whole(w))
         atomic_store(&w->lost, true);
     if (atomic_load(&w->lost))

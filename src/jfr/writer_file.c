@@ -35,7 +35,7 @@ static void keep_replaced(struct jfr_writer *w, const char *path, const struct s
         w->replaced = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 }
 
-void file_drop_replaced(struct jfr_writer *w)
+void writer_file_drop_replaced(struct jfr_writer *w)
 {
     if (w->replaced >= 0)
         close(w->replaced);
@@ -60,7 +60,7 @@ static int create_unnamed(struct jfr_writer *w, const char *path)
     return w->unnamed ? fd : -1;
 }
 
-int file_create(struct jfr_writer *w, const char *path)
+int writer_file_create(struct jfr_writer *w, const char *path)
 {
     struct stat st = {0};
     if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
@@ -116,7 +116,7 @@ int jfr_writer_publish(struct jfr_writer *w)
     return r;
 }
 
-int file_in_memory(void)
+int writer_file_in_memory(void)
 {
     int fd = (int)syscall(SYS_memfd_create, "jvmscope-ring", 1 /* MFD_CLOEXEC */);
     return fd < 0 ? -errno : fd;
