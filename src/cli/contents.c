@@ -9,6 +9,7 @@
 #include "hprof/text_reader.h"
 #include "jfr/reader.h"
 #include "options/options.h"
+#include "profile/losses.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -153,6 +154,31 @@ static struct contents_nothing why_nothing(const struct settings *s, const struc
     else if (strcmp(row->option, "exceptions") == 0 && s->counts_throws && s->on[OPT_EXCLUDE])
         ret.why = "none was thrown outside of the classes that --exclude names, in which throws "
                   "were not counted";
+    return ret;
+}
+
+/* Returns whether the recording reports losses of what an option records. */
+static bool has_lost(struct recording *r, const char *option)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    if (losses_read(&l, r, true) < 0)
+        return false;
+    for (size_t i = 0; i < l.rows.len; i++) {
+        const struct loss *x = &l.rows.data[i];
+        bool calls = !strstr(x->what, "classes") && !strstr(x->what, "methods");
+        if (!loss_is_held(&l, x) && strcmp(x->capture, option) == 0 && calls)
+            return true;
+    }
+    return false;
+}
+
+/* Returns why a recording has nothing of a row, given what it has lost. */
+static struct contents_nothing why_empty(struct recording *r, const struct settings *s,
+                                         const struct asked *row)
+{
+    struct contents_nothing ret = why_nothing(s, row);
+    if (!s->part && has_lost(r, row->option))
+        ret.why = "all that there were are lost";
     return ret;
 }
 
@@ -436,7 +462,7 @@ int contents_report(const char *path, const char *shown)
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         if (s.asked[i] && !has_any(r, rows[i].types)) {
-            struct contents_nothing nothing = why_nothing(&s, &rows[i]);
+            struct contents_nothing nothing = why_empty(r, &s, &rows[i]);
             complain(shown, nothing.what, nothing.why);
         }
         int option = option_find(rows[i].option, strlen(rows[i].option));
@@ -569,6 +595,6 @@ int contents_complain(const char *path, const char *const *options, const char *
     for (; *options && nothing.what == what; options++)
         for (size_t i = 0; i < ARRAY_SIZE(rows) && nothing.what == what; i++)
             if (s.asked[i] && strcmp(rows[i].option, *options) == 0)
-                nothing = why_nothing(&s, &rows[i]);
+                nothing = why_empty(r, &s, &rows[i]);
     return complain(path, nothing.what, nothing.why);
 }

@@ -104,3 +104,24 @@ def test_equal_losses_of_other_captures_are_one(jdk, tmp_path):
     stated = lab.jvmscope("report", out).stderr
     others = "losses of other captures: requests 4 requests (jvmscope requests)\n"
     assert stated.endswith(others) and stated.count("requests (jvmscope") == 1, stated
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_was_lost_is_not_reported_as_absent(jdk, tmp_path):
+    """The main method is called, and has not returned when it ends the program."""
+    out, begun = tmp_path / "r.jfr", tmp_path / "b.jfr"
+    done = jdk.java("Exits", jvm=[jdk.agent(f"trace=Exits.main,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    shown = lab.jvmscope("trace", out).stderr
+    assert "1 call was lost" in shown, shown
+    assert shown.endswith("holds no calls: all that there were are lost\n"), shown
+    # A method that is not called at all, and one that was called before the recording began
+    process = jdk.start_java("LongCalls", stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        trace = ("attach", "--trace", "LongCalls.main", "-t", "300ms", "-o", begun, process.pid)
+        done = lab.jvmscope(*trace)
+    finally:
+        process.kill()
+        process.communicate()
+    assert done.stderr.endswith("holds no calls: the methods to trace were not called\n"), done

@@ -1113,15 +1113,13 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
         sum(count * least_ns(bucket + more) for bucket, count in histogram) / n for more in (0, 1)
     )
     assert least - 10 <= sum(row["causes"].values()) <= most, (least, row, most)
-    group = next(
-        g
-        for g in lab.read_json("requests", "slow", "--json", out)["groups"]
-        if g["name"] == "RequestsMany.quick"
-    )
+    groups = lab.read_json("requests", "slow", "--json", out)["groups"]
+    group = next(g for g in groups if g["name"] == "RequestsMany.quick")
     where = re.compile(r"^    (where they|what thread)", re.M)
-    assert where.search(lab.output("requests", "slow", out)) and not where.search(
-        lab.output("requests", "slow", "--stacks", "0", out)
-    )
+    # Requests of microseconds may have no sample, so that it is not known where they were.
+    known = any(c["frames"] or c["waiting_frames"] for g in groups for c in g["causes"])
+    assert bool(where.search(lab.output("requests", "slow", out))) == known, groups
+    assert not where.search(lab.output("requests", "slow", "--stacks", "0", out))
     # The parts of each name add up to the mean latency of all of its requests.
     for r in whole:
         assert r["exact"] and sum(r["causes"].values()) == pytest.approx(
