@@ -98,20 +98,30 @@ static void print_number(char to[16], unsigned n)
 
 /*
  * Estimates how long the remaining classes will take from the time since the first call of their
- * round (`anew`): "", or ", about 12 s to go".
+ * round (`anew`) up to the last call at which more were done, because there is a pause between two
+ * steps: "", or ", about 12 s to go". What is left never rises within a round.
  */
 static void print_rest(char to[48], unsigned done, unsigned of, bool anew, uint64_t now)
 {
-    static uint64_t began_ns;
-    static unsigned began;
-    began_ns = anew ? now : began_ns;
-    began = anew ? done : began;
-    to[0] = 0;
-    if (done > began && done < of) {
-        uint64_t rest = (now - began_ns) / (done - began) * (of - done);
-        snprintf(to, 48, ", about %llu s to go",
-                 (unsigned long long)((rest + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    static uint64_t began_ns, step_ns, least;
+    static unsigned began, last;
+    if (anew) {
+        began_ns = step_ns = now;
+        began = last = done;
+        least = UINT64_MAX;
     }
+    if (done != last) {
+        step_ns = now;
+        last = done;
+    }
+    to[0] = 0;
+    if (done <= began || done >= of)
+        return;
+    uint64_t rest = (step_ns - began_ns) / (done - began) * (of - done), since = now - step_ns;
+    if (rest <= since) /* the step takes longer than expected */
+        return;
+    least = MIN(least, (rest - since + NS_PER_SECOND - 1) / NS_PER_SECOND);
+    snprintf(to, 48, ", about %llu s to go", (unsigned long long)least);
 }
 
 static const char *advice;
@@ -129,7 +139,7 @@ static void show_progress(unsigned done, unsigned of, bool back)
 {
     static uint64_t began_ns, next_ns;
     static unsigned round, last, all;
-    static bool shown;
+    static bool shown, explained;
     uint64_t now = now_ns();
     bool terminal = isatty(STDERR_FILENO) == 1;
     if (of == 0) {
@@ -157,6 +167,13 @@ static void show_progress(unsigned done, unsigned of, bool back)
             terminal ? "\r\033[Kjvmscope: changing %s of %s classes%s%s%s"
                      : "jvmscope: changing %s of %s classes%s%s%s\n",
             a, b, back ? " back" : "", which, rest);
+    if (!explained && now - began_ns >= NS_PER_SECOND) {
+        fprintf(stderr,
+                "%sjvmscope: classes are changed a few at a time, with pauses on purpose, so that "
+                "the program goes on\n",
+                terminal ? "\r\033[K" : "");
+        explained = true;
+    }
     if (advice && now - began_ns >= PLAIN_NS) {
         fprintf(stderr, "%sjvmscope: note: %s\n", terminal ? "\r\033[K" : "", advice);
         advice = NULL;

@@ -209,6 +209,37 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
         assert len(set(steps)) > 3, "the program runs between the parts"
 
 
+ON_PURPOSE = (
+    "jvmscope: classes are changed a few at a time, with pauses on purpose, so that the program "
+    "goes on"
+)
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_slow_change_says_that_it_waits_on_purpose_and_what_is_left_only_falls(jdk, tmp_path):
+    """It had "about 5 s to go" and then "about 9 s to go", of the same step, and no word of why it
+    took half a minute.
+    """
+    with Changing(jdk, tmp_path, 2000) as changing:
+        changing.read(ON_PURPOSE)
+        lab.wait_for(
+            lambda: len(set(changing.steps())) > 8 or not changing.read_more(), 120, "some steps"
+        )
+        changing.program.communicate("end\n", timeout=120)
+        changing.read()
+        changing.command.wait()
+        assert changing.shown.count(ON_PURPOSE) == 1, changing.shown
+        left = {}
+        for of, back, seconds in re.findall(
+            r"changing [\d,]+ of ([\d,]+) classes( back)?[^,\r\n]*, about (\d+) s to go",
+            changing.shown,
+        ):
+            left.setdefault((of, back), []).append(int(seconds))
+        assert left and max(map(len, left.values())) > 5, changing.shown
+        for which, seconds in left.items():
+            assert seconds == sorted(seconds, reverse=True), (which, seconds)
+
+
 ADVICE = (
     "jvmscope: note: with --include 'com.shop.*' only the classes of this package would be "
     "changed, which takes less time; the time of -t begins afterwards"
@@ -250,10 +281,11 @@ def test_the_progress_is_reported_in_lines_where_there_is_no_terminal(jdk, tmp_p
     options = ("--cover", "--include", "ManyClasses")
     with Changing(jdk, tmp_path, 2000, options, terminal=False) as changing:
         began = time.monotonic()
-        changing.read("\n")
+        changing.read(f"{ON_PURPOSE}\n")
         assert time.monotonic() - began > 4.5
         assert re.fullmatch(
-            r"jvmscope: changing [\d,]+ of 2,\d+ classes(, about \d+ s to go)?\n", changing.shown
+            r"jvmscope: changing [\d,]+ of 2,\d+ classes(, about \d+ s to go)?\n" f"{ON_PURPOSE}\n",
+            changing.shown,
         ), changing.shown
         [(done, of)] = changing.steps()
         assert 0 < done < of
