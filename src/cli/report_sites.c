@@ -112,12 +112,12 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
                "the others are exact\n",
                COUNT_TEXT(errors, "sites"));
     if (profile_may_share_places(p))
-        printf(" where several stacks lead to a place, the share of each of them in its count is "
-               "estimated, with a standard error of at most %s\n",
+        printf(" a place to which several stacks lead is counted, and its count is divided among "
+               "them by an estimate, with a standard error of at most %s\n",
                PARTS_ERROR);
     if (below)
-        printf(" < below that error: %s, about %s in all\n", COUNT_TEXT(below, "sites"),
-               COUNT_TEXT(bytes, "live bytes"));
+        printf(" < fewer live bytes than their standard error: %s, about %s in all\n",
+               COUNT_TEXT(below, "sites"), COUNT_TEXT(bytes, "live bytes"));
     if (uncollected)
         printf(" live figures are as of the VM's last collection and may count objects that "
                "nothing reaches\n");

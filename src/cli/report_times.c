@@ -283,11 +283,10 @@ static void print_times(const struct times_table *t, const struct profile *p, si
     if (t->sum.readings) {
         struct call_interval sum = interval_of(t, &t->sum);
         char low[24], high[24], cost[24];
-        printf(
-            "  the sum lies between %s and %s: the probes, which are not part of it, cost some %s, "
-            "to within a factor of two\n",
-            format_duration(low, (uint64_t)sum.low), format_duration(high, (uint64_t)sum.high),
-            format_duration(cost, (uint64_t)t->sum.cost_ns));
+        printf("  the sum lies between %s and %s, without the cost of the probes: some %s, "
+               "or between half and twice that\n",
+               format_duration(low, (uint64_t)sum.low), format_duration(high, (uint64_t)sum.high),
+               format_duration(cost, (uint64_t)t->sum.cost_ns));
         if (t->sum.exact_ns > 0)
             printf(
                 "  %s of it is CPU time that no reading of the clock covers: any method may have "

@@ -144,7 +144,7 @@ static void add_archive(const struct vm *vm, struct buf *answer)
         buf_printf(answer, "archive not in use: %s\n",
                    arguments && strstr(arguments, "-Xshare:off")
                        ? "the VM was started with -Xshare:off"
-                       : "this VM has no archive that it can use");
+                       : "the VM found no archive of classes (CDS) that fits it");
 }
 
 /* Prints "budget": its size, how much of it was used, and what is reduced to stay below it. */

@@ -187,10 +187,11 @@ static void note_sites(const struct profile_view *v, struct note *n)
     buf_string(n->to, "short-lived objects are included that the JIT does not allocate when "
                       "nothing counts them");
     if (shares)
-        buf_printf(n->to,
-                   ", and where several stacks lead to a place, the share of each of them in its "
-                   "count is estimated, with a standard error of at most %s",
-                   PARTS_ERROR);
+        buf_printf(
+            n->to,
+            ". A place to which several stacks lead is counted, and its count is divided among "
+            "them by an estimate, with a standard error of at most %s",
+            PARTS_ERROR);
 }
 
 size_t profile_note(const struct profile_view *v, struct buf *to)

@@ -85,7 +85,7 @@ void request_put_culprit(struct buf *b, const struct group_cause *c)
     if (!has_culprit(c))
         return;
     if (c->cause == CAUSE_QUEUE) {
-        buf_string(b, ": its ");
+        buf_string(b, ": the executor's ");
         put_thread(b, &c->culprit);
         buf_string(b, c->culprit.threads > 1 ? " were busy" : " was busy");
         if (c->busy_with)

@@ -190,8 +190,8 @@ static void print_sums(const struct request_view *v, const struct request_parts 
     if (unexamined_ns && request_cpu_note(v))
         printf("  CPU: %s\n", request_cpu_note(v));
     else if (unexamined_ns)
-        printf("  CPU: of this, up to %s can be time without a processor: runs of less than 2 ms "
-               "are not examined\n",
+        printf("  CPU: for up to %s of this the thread may have had no processor: a run of less "
+               "than 2 ms is not examined\n",
                format_duration(time, unexamined_ns));
     if (hidden_ns(v, p, q))
         printf(

@@ -177,7 +177,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
         if ((!row->ns && !row->holds_on_path) || held++ >= limit)
             continue;
         if (held == 1)
-            printf("\n   of path        time  sections  lock\n");
+            printf("\n   of path        time  sections  lock that was held\n");
         printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length),
                format_duration(d, row->ns), row->holds_on_path, tl_string(t, row->class),
                row->inferred ? " (inferred)"

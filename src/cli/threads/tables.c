@@ -288,13 +288,13 @@ static void print_causes(const struct thread_view *v, const struct monitor_stats
                   : "no wait of 1 ms or more has ended");
         return;
     }
-    printf("%s of 1 ms or more; what ended them is known of ", COUNT_TEXT(s->intervals, "waits"));
+    printf("%s of 1 ms or more; it is known what ended ", COUNT_TEXT(s->intervals, "waits"));
     if (s->caused == s->intervals)
-        printf("all");
+        printf("all of them");
     else
-        printf("%" PRIu64, s->caused);
+        printf("%" PRIu64 " of them", s->caused);
     if (s->inferred)
-        printf(", of %" PRIu64 " by inference", s->inferred);
+        printf(", by inference for %" PRIu64, s->inferred);
     putchar('\n');
 }
 

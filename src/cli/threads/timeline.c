@@ -375,8 +375,8 @@ static int timeline_text(struct thread_view *v, const struct long_waits *w)
     uint64_t shown = 0;
     const struct columns c = columns_of(v, w->keep);
     _cleanup_(buf_release) struct buf rest = BUF(1 << 16);
-    printf("%15s  %-*s  %-*s  %-*s  -> which thread has it  by what that ended\n", "time", c.event,
-           "event", c.thread, "thread", c.object, "what it waited for");
+    printf("%15s  %-*s  %-*s  %-*s  -> which thread went on  by what\n", "time", c.event, "event",
+           c.thread, "thread", c.object, "what it waited for");
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];

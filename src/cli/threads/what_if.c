@@ -138,9 +138,10 @@ static bool more_possible(const struct what_if_answer *a)
 
 static void explain_possible(void)
 {
-    puts(" possible: once sections take another time, threads may wait for locks that were free in "
-         "the recording, or to join threads that had ended; sections that no thread waited for may "
-         "have been anywhere in the methods that take the lock (`run --locks` records them)");
+    puts(" possible: when sections take another time, threads may have to wait for locks that were "
+         "free in the recording,\n or for the end of threads that had ended. Of a section that no "
+         "thread waited for, only the method is known,\n not where in it the section began and "
+         "ended (`run --locks` records that)");
 }
 
 /* The two ends of what is possible as text. */
@@ -198,9 +199,10 @@ static void print_ends(const struct what_if_answer *a)
 {
     char at_once[24], late[24];
     if (a->ends_inferred)
-        printf(" if no thread waited for a release, its time is inferred: %s if at once, %s if as "
-               "late as possible (`run --locks` records it)\n",
-               format_duration(at_once, a->ends_ns[0]), format_duration(late, a->ends_ns[1]));
+        printf(
+            " some releases of locks, for which no thread waited, have no time in the recording: "
+            "%s if each came at once, %s if as late as possible (`run --locks` records them)\n",
+            format_duration(at_once, a->ends_ns[0]), format_duration(late, a->ends_ns[1]));
 }
 
 /* Prints why nothing changes, and how much would where the program takes another course. */

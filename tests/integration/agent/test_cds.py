@@ -167,7 +167,9 @@ def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
         (["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
         (
             [],
-            "in use: " if jdk.version > 8 else "not in use: this VM has no archive that it can use",
+            "in use: "
+            if jdk.version > 8
+            else "not in use: the VM found no archive of classes (CDS) that fits it",
         ),
     ):
         with jdk.start_java(

@@ -125,3 +125,21 @@ def test_what_was_lost_is_not_reported_as_absent(jdk, tmp_path):
         process.kill()
         process.communicate()
     assert done.stderr.endswith("holds no calls: the methods to trace were not called\n"), done
+
+
+@pytest.mark.jdks(17)
+def test_the_words_of_the_tables_of_threads_say_what_is_in_the_rows(jdk, tmp_path):
+    """The heading "which thread has it  by what that ended" stood over "main  by start of main",
+    where nothing is had and nothing ended.
+    """
+    out = tmp_path / "t.jfr"
+    done = jdk.run(
+        *(lab.BUILD / "jvmscope", "run", "--threads", "-o", out, "--", "java", "-Xmx64m"),
+        *("-cp", lab.compiled("Interactions"), "Interactions"),
+    )
+    assert done.returncode == 0, done.stderr
+    heading = lab.output("threads", "timeline", out).splitlines()[0]
+    assert re.search(r"what it waited for +-> which thread went on  by what$", heading), heading
+    summary = lab.output("threads", "summary", out)
+    known = r"^\d+ waits? of 1 ms or more; it is known what ended (all|\d+) of them"
+    assert re.search(known, summary, re.M), summary
