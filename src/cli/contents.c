@@ -165,14 +165,14 @@ static bool has_lost(struct recording *r, const char *option)
         return false;
     for (size_t i = 0; i < l.rows.len; i++) {
         const struct loss *x = &l.rows.data[i];
-        bool calls = !strstr(x->what, "classes") && !strstr(x->what, "methods");
-        if (!loss_is_held(&l, x) && strcmp(x->capture, option) == 0 && calls)
+        if (!loss_is_held(&l, x) && strcmp(x->capture, option) == 0 &&
+            !strstr(x->what, "classes") && !strstr(x->what, "methods"))
             return true;
     }
     return false;
 }
 
-/* Returns why a recording has nothing of a row, given what it has lost. */
+/* Returns why a recording has nothing of a row, considering what it has lost. */
 static struct contents_nothing why_empty(struct recording *r, const struct settings *s,
                                          const struct asked *row)
 {
@@ -461,11 +461,11 @@ int contents_report(const char *path, const char *shown)
             report_event(&e);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        if (s.asked[i] && !has_any(r, rows[i].types)) {
+        int option = option_find(rows[i].option, strlen(rows[i].option));
+        if (s.asked[i] && !(s.missing[option] ? has_any : has_shown)(r, rows[i].types)) {
             struct contents_nothing nothing = why_empty(r, &s, &rows[i]);
             complain(shown, nothing.what, nothing.why);
         }
-        int option = option_find(rows[i].option, strlen(rows[i].option));
         if (s.asked[i] && s.missing[option] && !has_shown(r, rows[i].types))
             status = 1;
     }

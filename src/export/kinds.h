@@ -14,7 +14,7 @@ struct export_format;
  * file is not read.
  */
 unsigned export_kinds_in(const char *path, const struct profile *profile, unsigned of);
-/* Appends "traced calls and log records, coverage": the names of these kinds. */
+/* Appends "traced calls, coverage": the names of these kinds. */
 void export_kind_names(struct buf *to, unsigned of);
 
 /*

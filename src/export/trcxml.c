@@ -257,10 +257,11 @@ static int export_trcxml(const struct export_source *s, FILE *out, struct buf *w
     }
     fputs("</TRACE>\n", out);
     if (n_io && s->note)
-        buf_printf(s->note,
-                   "the output lacks %s, for which the format has no element: the threads run "
-                   "meanwhile; .json and .pftrace hold them",
-                   COUNT_TEXT(n_io, "waits for I/O"));
+        buf_printf(
+            s->note,
+            "the output lacks %s for I/O, for which the format has no element: the threads run "
+            "meanwhile; .json and .pftrace hold them",
+            COUNT_TEXT(n_io, "waits"));
     return 0;
 }
 

@@ -33,7 +33,8 @@ enum event_data {
     HOLDS_VM = 128,
     HOLDS_VM_TIME = 256, /* CPU time of threads that run no Java code, which have no samples */
     HOLDS_PAUSES = 512,  /* for collections, which stop all threads */
-    HOLDS_ALL = 1023
+    HOLDS_LOG = 1024,    /* records of --log and accesses of --watch */
+    HOLDS_ALL = 2047
 };
 
 struct event_row {

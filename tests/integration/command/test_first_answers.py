@@ -143,3 +143,12 @@ def test_the_words_of_the_tables_of_threads_say_what_is_in_the_rows(jdk, tmp_pat
     summary = lab.output("threads", "summary", out)
     known = r"^\d+ waits? of 1 ms or more; it is known what ended (all|\d+) of them"
     assert re.search(known, summary, re.M), summary
+
+
+@pytest.mark.jdks(8, 25)
+def test_methods_that_were_not_called_are_reported_beside_unknown_ones(jdk, stuck, tmp_path):
+    out = tmp_path / "t.jfr"
+    patterns = "nosuch.x,ThreadPrograms.p12"
+    done = lab.jvmscope("attach", "--trace", patterns, "-t", "300ms", "-o", out, stuck.pid)
+    assert "nosuch.x" in done.stderr, done.stderr
+    assert "holds no calls: the methods to trace were not called" in done.stderr, done.stderr

@@ -156,3 +156,19 @@ def test_run_replaces_nothing_of_another_kind(jdk, tmp_path):
         for _ in range(2):
             done = jdk.java("Busy", 0, jvm=[jdk.agent(f"{always}format=r,file={path}")])
             assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.jdks(17)
+def test_samples_replace_no_heap_dump(jdk, tmp_path):
+    """Both are binary HPROF output. Samples may replace samples."""
+    dump, out = tmp_path / "d.hprof", tmp_path / "s.jfr"
+    agents = (f"heap=dump,format=b,file={dump}", f"cpu=samples,format=r,file={out}")
+    for agent in agents:
+        assert jdk.java("Busy", "200", jvm=[jdk.agent(agent)]).returncode == 0
+    older = dump.read_bytes()
+    done = lab.jvmscope("convert", out, "-o", dump)
+    assert done.returncode == 2 and "what is there is a heap dump" in done.stderr, done.stderr
+    assert dump.read_bytes() == older
+    for replaced in ("", " in place of an older file"):
+        done = lab.jvmscope("convert", out, "-o", tmp_path / "s.hprof")
+        assert done.returncode == 0 and done.stderr.strip().endswith(replaced), done.stderr
