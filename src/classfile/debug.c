@@ -16,9 +16,19 @@ struct cursor class_attribute(const struct class_file *c, uint32_t at, const cha
     return (struct cursor){c->bytes, c->bytes, true};
 }
 
+/* Returns whether a class has the name of a table of locals, so that a method of it has one. */
+static bool has_locals(const struct class_file *c)
+{
+    for (size_t i = 1; i < c->pool.len; i++)
+        if (str_is(class_utf8(c, (uint16_t)i), "LocalVariableTable"))
+            return true;
+    return false;
+}
+
 /*
  * Calls f with each local that is live at pc until f returns true. Returns 1 if it did, 0 if it
- * never did, or -ENODATA when there is no table of locals.
+ * never did, or -ENODATA when no method of the class has a table of locals. A method without locals
+ * has none, however the class was compiled.
  */
 static int locals_each(const struct edit *e, uint32_t pc,
                        bool (*f)(void *context, const struct class_local *l), void *context)
@@ -32,7 +42,7 @@ static int locals_each(const struct edit *e, uint32_t pc,
         return -ENODATA;
     struct cursor in = class_attribute(c, at, "LocalVariableTable");
     if (in.failed)
-        return -ENODATA;
+        return has_locals(c) ? 0 : -ENODATA;
     for (unsigned n = cursor_be16(&in); n && !in.failed; n--) {
         uint32_t start = cursor_be16(&in), len = cursor_be16(&in);
         struct class_local l = {.name = class_utf8(c, cursor_be16(&in))};

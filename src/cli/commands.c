@@ -68,9 +68,22 @@ bool complain_of_input(const char *output, char *const *inputs, int n)
     return false;
 }
 
+/* Returns whether what was to be a file is the number of a process. */
+static bool is_process(const char *where)
+{
+    char path[32];
+    size_t n = strspn(where, "0123456789");
+    return n && !where[n] && snprintf(path, sizeof(path), "/proc/%s", where) < (int)sizeof(path) &&
+           access(path, F_OK) == 0;
+}
+
 int complain_errno(const char *where, const char *what, int error)
 {
-    return complain(where, what, file_map_why(error));
+    return complain(where, what,
+                    error == -ENOENT && is_process(where)
+                        ? "this is a process, not a file: jvmscope attach records it, and jvmscope "
+                          "threads deadlocks, top and inspect look at it"
+                        : file_map_why(error));
 }
 
 const struct command *const commands[] = {

@@ -100,7 +100,7 @@ static void print_counted(const struct top_sample *s, const struct top_sample *b
 static void print_heap(const struct top_sample *s, const struct top_sample *before)
 {
     char time[24];
-    printf("\n%-26s %12s %12s %8s\n", "POOL (at last collection)", "USED", "CAPACITY", "FULL");
+    printf("\n%-26s %12s %12s %8s\n", "POOL (last published)", "USED", "CAPACITY", "FULL");
     for (size_t i = 0; i < s->n_pools; i++)
         print_pool(s, &s->pools[i]);
     printf("\n%-48s %12s %12s\n", "COLLECTOR", "COLLECTIONS", "TIME");

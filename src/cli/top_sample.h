@@ -33,7 +33,7 @@ struct top_sample {
 
     struct top_pool {
         char *name;
-        int64_t used, capacity; /* at the last collection; 0 before the first one */
+        int64_t used, capacity; /* as the VM published them last; 0 before that */
     } pools[POOLS_MAX];
 
     struct {

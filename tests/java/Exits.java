@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-
-/** Its main method never returns, because it ends the program. */
+/** Prints one line each way and ends with the status given. */
 public class Exits {
+    static void unused() {
+    }
+
     public static void main(String[] args) {
-        System.exit(0);
+        System.out.println("out");
+        System.err.println("err");
+        System.exit(Integer.parseInt(args[0]));
     }
 }

@@ -380,13 +380,10 @@ function Classes(p: {
           { title: "Count", numeric: true, format: count },
           { title: "Shallow", ...size },
           { title: "Retained", ...size },
-          {
-            title: "Classes",
-            numeric: true,
-            minor: true,
-            format: count,
-          },
-        ].slice(0, rows.some((r) => Number(r.cells[4]) > 1) ? 5 : 4)}
+          ...(rows.some((r) => Number(r.cells[4]) > 1)
+            ? [{ title: "Classes", numeric: true, minor: true, format: count }]
+            : []),
+        ]}
       />
     </>
   );

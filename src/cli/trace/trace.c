@@ -213,18 +213,22 @@ static void count_short(const struct trace_options *o, const struct rec_event *e
         (*(event->tag == SHOWN_CALL ? &count->shorter : &count->unlasting))++;
 }
 
-/* Prints or writes the events of one kind, and adds to *count. */
+/*
+ * Prints or writes the events of one kind, and adds to *count. The limit leaves out no notes among
+ * the lines that it shows: they say why values are missing, and are no records.
+ */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
                 size_t n, bool calls, bool moments, struct json *j, struct shown_counts *count)
 {
     struct rec_info info;
     int e = 0;
+    uint64_t notes = 0;
     recording_info(r, &info);
     for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
         struct call c;
         if (o->calls.limit && count->all == o->calls.limit && calls && moments && !selects(o)) {
-            count->all = n; /* known without reading the rest */
+            count->all = n - notes; /* known without reading the rest */
             break;
         }
         e = recording_at(r, marks[i].offset, &event);
@@ -235,6 +239,11 @@ static int each(struct recording *r, const struct trace_options *o, const struct
             continue;
         if (!call_filter_passes(&o->calls, &event, &c)) {
             count_short(o, &event, count);
+            continue;
+        }
+        if (!j && event.tag == SHOWN_NOTE && (!o->calls.limit || count->all < o->calls.limit)) {
+            moment_print(&event, info.start_ns);
+            notes++;
             continue;
         }
         if (++count->all > o->calls.limit && o->calls.limit)

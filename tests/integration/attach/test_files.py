@@ -117,7 +117,7 @@ def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, printed, 
     ):
         for name in ("out.jfr", "out.collapsed", "out.hprof"):
             output = tmp_path / name
-            if attack == "named" and command[0] == "heap":
+            if command[0] == "heap" and (attack == "named" or name != "out.hprof"):
                 continue
             done = lab.jvmscope(*command, "-o", output, process.pid, timeout=60)
             assert done.returncode == 1, (command, name, done)

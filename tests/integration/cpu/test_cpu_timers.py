@@ -276,6 +276,7 @@ def test_wall_by_jvmti(jdk, tmp_path):
     assert waits >= 30, text
 
 
+@pytest.mark.usefixtures("on_time")  # a thread exists for longer than it sleeps
 @pytest.mark.jdks(8, 17, 25)
 def test_the_wall_clock_of_many_threads(jdk, tmp_path):
     """However many threads there are, and however late the agent's thread wakes up, the samples

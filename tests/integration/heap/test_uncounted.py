@@ -47,7 +47,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
     assert "java.lang.Throwable.fillInStackTrace" in marked
     share = re.match(
-        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and {JIT}, and where several",
+        rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and {JIT}\. A place to which several",
         found["note"],
     )
     # The VM itself allocates more than the traces.

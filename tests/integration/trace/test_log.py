@@ -225,6 +225,17 @@ def test_without_a_table_of_locals(jdk, jvmscope, tmp_path):
     )
 
 
+@pytest.mark.jdks(8, 17, 27)
+def test_a_method_without_locals_has_no_table_of_them(jdk, jvmscope, tmp_path):
+    """Compiling the class again would not help, and a limit of lines shows records."""
+    name, end, out = line("static final String NAME"), line("// at the end"), tmp_path / "l.jfr"
+    events = record(jdk, jvmscope, out, f"log=Logged:{name} {{x}} {{y}}, Logged:{end} n={{n}}")
+    found = [n for n in notes(events) if n.startswith(f"Logged.<clinit>:{name} ")]
+    assert found and all("is neither a local that is live there" in n for n in found), notes(events)
+    shown = lab.output("trace", "-n", "2", out)
+    assert shown.count("note: ") == len(found) and re.search("n=3$", shown, re.M), shown
+
+
 def with_source_map(path, text):
     """Adds a SourceDebugExtension to a class file."""
     data = path.read_bytes()
