@@ -157,16 +157,16 @@ static struct contents_nothing why_nothing(const struct settings *s, const struc
     return ret;
 }
 
-/* Returns whether the recording reports losses of what an option records. */
-static bool has_lost(struct recording *r, const char *option)
+/* Returns whether the recording has lost what a row is about: "holds no calls" and "calls". */
+static bool has_lost(struct recording *r, const struct asked *row)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    if (losses_read(&l, r, true) < 0)
-        return false;
-    for (size_t i = 0; i < l.rows.len; i++) {
+    bool read = losses_read(&l, r, true) == 0;
+    for (size_t i = 0; read && i < l.rows.len; i++) {
         const struct loss *x = &l.rows.data[i];
-        if (!loss_is_held(&l, x) && strcmp(x->capture, option) == 0 &&
-            strstr("calls records requests", x->what) && !strstr(x->reason, "already in progress"))
+        if (!loss_is_held(&l, x) && strcmp(x->capture, row->option) == 0 &&
+            file_name_ends_in(row->nothing.what, x->what) &&
+            !strstr(x->reason, "already in progress"))
             return true;
     }
     return false;
@@ -177,7 +177,7 @@ static struct contents_nothing why_empty(struct recording *r, const struct setti
                                          const struct asked *row)
 {
     struct contents_nothing ret = why_nothing(s, row);
-    if (!s->part && has_lost(r, row->option))
+    if (!s->part && has_lost(r, row))
         ret.why = "all that there were are lost";
     return ret;
 }

@@ -391,20 +391,6 @@ static bool is_page(const struct convert *options)
                &export_format_html;
 }
 
-/* Complains if binary HPROF output with samples would replace a heap dump. Returns whether not. */
-static bool replaces_no_dump(const char *output, const char *as)
-{
-    const char *end = strrchr(as, '.'), *shown;
-    if (!end || strcasecmp(end, ".hprof") != 0)
-        return true;
-    shown = contents_shown_by(output, NULL);
-    if (!shown || strcmp(shown, "heap leaks") != 0)
-        return true;
-    complain(output, "what is there is a heap dump, and would be lost",
-             "name another output, or remove the file");
-    return false;
-}
-
 static int cmd_convert(const struct command *self, int argc, char **argv)
 {
     struct convert options = {0};
@@ -439,9 +425,9 @@ static int cmd_convert(const struct command *self, int argc, char **argv)
     _cleanup_(buf_release) struct buf named = BUF(256);
     if (options.format)
         buf_printf(&named, ".%s", options.format + (*options.format == '.'));
-    const char *as = named.len ? buf_str(&named) : options.output;
+    const char *as = named.len ? buf_str(&named) : NULL;
     if (options.output &&
-        (!replaced_check(options.output, as) || !replaces_no_dump(options.output, as)))
+        (!replaced_check(options.output, as) || !replaced_check_dump(options.output)))
         return 2;
     if (options.sources)
         sources_note_without_effect(options.sources, operands.list, 1);

@@ -5,6 +5,7 @@
 #include "base/file_format.h"
 #include "base/macro.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -56,15 +57,27 @@ static enum file_format format_of_name(const char *name)
     return FORMAT_OTHER;
 }
 
+/* Complains that a file would be lost. Returns false. */
+static bool refuse(const char *output, const char *is)
+{
+    char what[160];
+    snprintf(what, sizeof(what), "what is there is %s, and would be lost", is);
+    complain(output, what, "name another output, or remove the file");
+    return false;
+}
+
 bool replaced_check(const char *output, const char *as)
 {
     enum file_format found = format_of(output);
     if (found == FORMAT_NOTHING || found == format_of_name(as ? as : output))
         return true;
-    char what[160];
-    snprintf(what, sizeof(what), "what is there is %s, and would be lost", words[found]);
-    complain(output, what, "name another output, or remove the file");
-    return false;
+    return refuse(output, words[found]);
+}
+
+bool replaced_check_dump(const char *output)
+{
+    const char *shown = format_of(output) == FORMAT_HPROF ? contents_shown_by(output, NULL) : NULL;
+    return !shown || strcmp(shown, "heap leaks") != 0 || refuse(output, "a heap dump");
 }
 
 static char older[PATH_MAX];

@@ -17,6 +17,12 @@
  */
 bool replaced_check(const char *output, const char *as);
 
+/*
+ * Returns whether binary HPROF output without a heap dump may be written: what is there is no heap
+ * dump, which the format does not tell. Complains otherwise.
+ */
+bool replaced_check_dump(const char *output);
+
 /* Returns whether a path is a file that is not empty. */
 bool replaced_holds_something(const char *path);
 /*

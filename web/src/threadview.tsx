@@ -28,10 +28,9 @@ import {
   stateColours,
   stateTitles,
   ThreadPainter,
-  threadsRows,
-  threadsSvg,
   workedColour,
 } from "./threadpaint";
+import { threadsRows, threadsSvg } from "./threadsave";
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
