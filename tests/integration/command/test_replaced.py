@@ -164,7 +164,7 @@ def test_samples_replace_no_heap_dump(jdk, tmp_path):
     dump, out = tmp_path / "d.hprof", tmp_path / "s.jfr"
     agents = (f"heap=dump,format=b,file={dump}", f"cpu=samples,format=r,file={out}")
     for agent in agents:
-        assert jdk.java("Busy", "200", jvm=[jdk.agent(agent)]).returncode == 0
+        assert jdk.java("Busy", "1", jvm=[jdk.agent(agent)]).returncode == 0
     older = dump.read_bytes()
     done = lab.jvmscope("convert", out, "-o", dump)
     assert done.returncode == 2 and "what is there is a heap dump" in done.stderr, done.stderr
